@@ -157,7 +157,6 @@ fn names_unsupported_formats() {
         (b"\x04\x22\x4d\x18", "lz4"),
         (b"PK\x03\x04", "zip"),
         (b"ARROW1\0\0", "Arrow (Feather)"),
-        (b"Obj\x01", "Avro"),
         (b"ORC", "ORC"),
         (b"PARE", "encrypted Parquet"),
         (b"\xff\xfe{\0}\0", "UTF-16"),
@@ -173,6 +172,7 @@ fn names_unsupported_formats() {
         );
     }
     check_refused(&zstd(b"PAR1"), &["it is Parquet within zstd"]);
+    check_refused(&gzip(b"Obj\x01"), &["it is Avro within gzip"]);
     check_refused(&gzip(&gzip(EVENTS.as_bytes())), &["it is gzip within gzip"]);
 }
 
@@ -234,7 +234,8 @@ fn rejects_bytes_that_are_not_text_and_lists_accepted_formats() {
     for n in [40, 512, 5000] {
         let bytes: Vec<u8> = (0..n).map(|_| next()).collect();
         for content in [bytes, vec![0; n]] {
-            let reported = "its format is not supported (binary data): write JSON lines, plain or in gzip or zstd, or Parquet";
+            let reported = "its format is not supported (binary data): write JSON lines, plain or in gzip or zstd, Avro, or \
+                            Parquet";
             check_refused(&content, &[reported]);
         }
     }
