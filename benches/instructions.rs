@@ -241,11 +241,16 @@ impl Pipeline {
                 record_ts_ms: i64::MAX,
             };
             let batch = &mut self.batch;
-            let record = RawRecord {
-                bytes: payload,
-                schema: self.schemas.as_ref().map(|schemas| &schemas[side as usize]),
-            };
-            self.decoder.decode_raw(record, Some(kind), at, batch);
+            match &self.schemas {
+                None => self.decoder.decode(Some(payload), Some(kind), at, batch),
+                Some(schemas) => {
+                    let record = RawRecord {
+                        bytes: payload,
+                        schema: Some(&schemas[side as usize]),
+                    };
+                    self.decoder.decode_raw(record, Some(kind), at, batch);
+                }
+            }
             self.offset += 1;
         }
     }
