@@ -1,4 +1,4 @@
-//! Files that arguments mean: files, directories, patterns, standard input.
+//! Expands arguments to input files: directories, patterns, standard input.
 
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
@@ -8,12 +8,12 @@ use anyhow::{Context as _, bail};
 /// Bound on the files of one run.
 const MAX_FILES: usize = 100_000;
 
-/// Returns the files that arguments mean, each argument's in the order of their names. A directory means all files below it, without
-/// those that begin with `.` or `_`, as Spark and Hive write them beside data. No argument means standard input, unless it is a
-/// terminal.
+/// Expands arguments to files, in the order of the arguments, and by name within each. A directory stands for all files below it
+/// whose names do not begin with `.` or `_`: Spark and Hive write such files next to data. Without an argument, returns standard
+/// input, unless it is a terminal.
 ///
 /// # Errors
-/// If an argument means nothing, or too much.
+/// Fails if an argument matches no file or is an address, or if there are too many files.
 pub(super) fn files(arguments: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     if arguments.is_empty() {
         if io::stdin().is_terminal() {
@@ -33,13 +33,13 @@ fn add(argument: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     let n_before = files.len();
     // A file whose name is also a pattern is that file.
     if text == "-" || argument.exists() {
-        add_path(argument, files)?;
+        add_path(argument, &mut Vec::new(), files)?;
     } else if let Some((scheme, _)) = text.split_once("://") {
         bail!("{}", remedy(scheme, &text));
     } else if text.contains(['*', '?', '[']) {
         let paths = glob::glob(&text).with_context(|| format!("{text} is not a pattern of files"))?;
         for path in paths {
-            add_path(&path?, files)?;
+            add_path(&path?, &mut Vec::new(), files)?;
         }
     } else {
         // Opening it reports why it cannot be read.
@@ -51,15 +51,21 @@ fn add(argument: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn add_path(path: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
+/// Adds a file, or all files below a directory that is inside of the directories `around`.
+fn add_path(path: &Path, around: &mut Vec<PathBuf>, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     if !path.is_dir() {
         if files.len() == MAX_FILES {
-            bail!("more than {MAX_FILES} files: name fewer, or join them");
+            bail!("more than {MAX_FILES} files: name fewer");
         }
         files.push(path.to_owned());
         return Ok(());
     }
     let in_context = || format!("open {}", path.display());
+    let real = path.canonicalize().with_context(in_context)?;
+    if around.contains(&real) {
+        bail!("open {}: it links to a directory around it", path.display());
+    }
+    around.push(real);
     let entries = path.read_dir().with_context(in_context)?;
     let mut inner = entries
         .map(|entry| Ok(entry?.path()))
@@ -73,7 +79,9 @@ fn add_path(path: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     inner
         .iter()
         .filter(|path| is_data(path))
-        .try_for_each(|path| add_path(path, files))
+        .try_for_each(|path| add_path(path, around, files))?;
+    around.pop();
+    Ok(())
 }
 
 /// Returns an error for an address, with the command that reads it.
@@ -138,6 +146,15 @@ mod tests {
             let error = names(&[nothing], dir.path()).expect_err(nothing);
             assert!(error.ends_with("there is no file to read"), "{error}");
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_to_a_directory_around_it_is_refused() {
+        let dir = tempfile::tempdir().expect("a directory");
+        std::os::unix::fs::symlink(dir.path(), dir.path().join("again")).expect("a link");
+        let error = names(&["."], dir.path()).expect_err("a loop");
+        assert!(error.ends_with("it links to a directory around it"), "{error}");
     }
 
     #[test]

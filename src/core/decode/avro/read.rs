@@ -7,6 +7,7 @@ use crate::engine::event::Reason;
 
 /// Bound on the depth of nested values, as for JSON.
 const MAX_DEPTH: u32 = 127;
+
 /// Record or map.
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) struct AvroObject<'a> {
@@ -89,24 +90,14 @@ impl<'a> AvroObject<'a> {
     /// [`Reason::Malformed`] if the bytes do not fit the schema or some are left over. Errors of `take` are passed on.
     pub fn each<W>(
         self,
-        find: impl FnMut(FieldName<'a>) -> Option<W>,
+        mut find: impl FnMut(FieldName<'a>) -> Option<W>,
         mut take: impl FnMut(W, Value<'a>) -> Result<(), Reason>,
     ) -> Result<(), Reason> {
-        let mut fault = Reason::Malformed;
-        let all = self.each_wanted(find, |wanted, value| {
-            take(wanted, value).map_err(|reason| fault = reason).ok()
-        });
-        all.ok_or(fault)
-    }
-
-    /// Like [`Self::each`], but returns `None` for any error.
-    #[inline(always)]
-    pub fn each_wanted<W>(
-        self,
-        mut find: impl FnMut(FieldName<'a>) -> Option<W>,
-        mut take: impl FnMut(W, Value<'a>) -> Option<()>,
-    ) -> Option<()> {
         let AvroObject { of, mut bytes, .. } = self;
+        let mut see = |bytes: &mut AvroBytes<'a>, name, id| match find(name) {
+            None => bytes.pass(id).ok_or(Reason::Malformed),
+            Some(wanted) => take(wanted, bytes.value(id).ok_or(Reason::Malformed)?),
+        };
         match of {
             Fields::Record(fields) => {
                 for field in fields {
@@ -114,33 +105,25 @@ impl<'a> AvroObject<'a> {
                         text: &field.name,
                         hash: Some(field.hash),
                     };
-                    match find(name) {
-                        None => bytes.pass(field.of)?,
-                        Some(wanted) => {
-                            let value = bytes.value(field.of)?;
-                            take(wanted, value)?;
-                        }
-                    }
+                    see(&mut bytes, name, field.of)?;
                 }
             }
             Fields::Map(of) => {
                 let mut n_left = 0;
-                while bytes.has_next(None, &mut n_left)? {
+                while bytes.has_next(None, &mut n_left).ok_or(Reason::Malformed)? {
+                    let text = bytes.sized().and_then(|text| std::str::from_utf8(text).ok());
                     let name = FieldName {
-                        text: std::str::from_utf8(bytes.sized()?).ok()?,
+                        text: text.ok_or(Reason::Malformed)?,
                         hash: None,
                     };
-                    match find(name) {
-                        None => bytes.pass(of)?,
-                        Some(wanted) => {
-                            let value = bytes.value(of)?;
-                            take(wanted, value)?;
-                        }
-                    }
+                    see(&mut bytes, name, of)?;
                 }
             }
         }
-        bytes.rest.is_empty().then_some(())
+        match bytes.is_at_end() {
+            true => Ok(()),
+            false => Err(Reason::Malformed),
+        }
     }
 
     /// Returns the index of its type in the schema.
@@ -196,8 +179,7 @@ impl<'a> Iterator for AvroElements<'a> {
                 self.is_at_end = true;
                 return None;
             }
-            Some(false) => None,
-            None => None,
+            Some(false) | None => None,
         };
         self.is_at_end = value.is_none();
         Some(value.unwrap_or(Value::Malformed))
@@ -290,7 +272,7 @@ impl<'a> AvroBytes<'a> {
             // Unions have been entered.
             AvroType::Union(_) => return None,
             AvroType::Text => Value::Text(self.sized()?),
-            AvroType::Integer(clock) => clock.value(self.long()?),
+            AvroType::Integer(meaning) => meaning.value(self.long()?),
             AvroType::Array(of) => {
                 let bytes = self.within(id)?;
                 Value::Array(AvroArray { id, of: *of, bytes })

@@ -40,7 +40,7 @@ enum Leads {
     To(EventPart, [bool; 2]),
 }
 
-/// EventPart of an event.
+/// Part of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EventPart {
     Kind,
@@ -53,6 +53,15 @@ enum EventPart {
     Experiments,
     Experiment,
     Arm,
+}
+
+impl EventPart {
+    /// Returns whether `null` counts as absent. Records of one type for both kinds have the fields of the other kind as null.
+    #[inline(always)]
+    fn may_be_null(self) -> bool {
+        use EventPart::{Id, Item, Items, Time, User};
+        matches!(self, Id | User | Time | Items | Item)
+    }
 }
 
 /// Parts found so far. In an array, the list's part comes first, then the click's.
@@ -182,9 +191,7 @@ impl Direct {
         reader: &mut DirectReader,
     ) -> Option<()> {
         match part {
-            // Records of both kinds have the fields of the other kind as null. If it is needed, it counts as absent in the end.
-            EventPart::Id | EventPart::User | EventPart::Time | EventPart::Items | EventPart::Item
-                if json.null() => {}
+            part if part.may_be_null() && json.null() => {}
             EventPart::Id => set(&mut found.ids, of, json.id()?),
             EventPart::User => set(&mut found.users, of, json.id()?),
             EventPart::Time => {
@@ -250,10 +257,7 @@ impl Direct {
         reader: &mut DirectReader,
     ) -> Option<()> {
         for field in fields {
-            let Some(place) = places
-                .iter()
-                .find(|place| place.hash == field.hash && place.name == field.name)
-            else {
+            let Some(place) = place_of(places, field) else {
                 bytes.pass(field.of)?;
                 continue;
             };
@@ -266,17 +270,7 @@ impl Direct {
                     bytes.leave();
                 }
                 (Leads::Below(_), _) => return None,
-                (
-                    Leads::To(
-                        EventPart::Id
-                        | EventPart::User
-                        | EventPart::Time
-                        | EventPart::Items
-                        | EventPart::Item,
-                        _,
-                    ),
-                    avro::AvroType::Null,
-                ) => {}
+                (Leads::To(part, _), avro::AvroType::Null) if part.may_be_null() => {}
                 (Leads::To(EventPart::Items, _), avro::AvroType::Array(of)) => {
                     let start = reader.batch.items.len();
                     self.avro_items(*of, bytes, reader)?;
@@ -331,6 +325,12 @@ impl Direct {
     }
 }
 
+#[inline(always)]
+fn place_of<'p>(places: &'p [Place], field: &avro::AvroField) -> Option<&'p Place> {
+    let mut places = places.iter();
+    places.find(|place| place.hash == field.hash && place.name == field.name)
+}
+
 /// Returns the hash of an item that is a record.
 fn avro_item(
     places: &[Place],
@@ -340,10 +340,7 @@ fn avro_item(
 ) -> Option<u64> {
     let mut item = None;
     for field in fields {
-        match places
-            .iter()
-            .find(|place| place.hash == field.hash && place.name == field.name)
-        {
+        match place_of(places, field) {
             None => bytes.pass(field.of)?,
             Some(Place {
                 leads: Leads::To(..), ..
