@@ -9,6 +9,7 @@
 //! ```
 //!
 //! A module may use the modules to its right, and never those to its left. `clock`, `telemetry` and `logging` are open to all.
+//! `https`, the trust and the secrets of our own requests, uses only the settings.
 //!
 //! - [`settings`] is the checked configuration, with the files that it names.
 //! - [`board`] is the only shared mutable state: a map of arms, each with its windows by pair. A worker hands over the changes of
@@ -34,6 +35,7 @@
 
 pub mod board;
 pub mod clock;
+mod https;
 pub mod logging;
 pub mod run;
 pub mod serve;

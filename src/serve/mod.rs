@@ -9,7 +9,6 @@ pub mod gauges;
 mod headline;
 mod hosts;
 pub mod http;
-pub mod https;
 mod rate_limit;
 mod renderer;
 mod scope;

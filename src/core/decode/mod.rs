@@ -5,6 +5,7 @@ mod avro;
 mod block;
 pub mod catalogue;
 mod digits;
+pub mod framing;
 mod hash;
 mod json;
 mod keys;

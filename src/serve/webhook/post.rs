@@ -10,7 +10,7 @@ use hyper::header::{CONTENT_TYPE, HeaderValue, USER_AGENT};
 use rustls::ClientConfig;
 use tokio::time::timeout;
 
-use crate::serve::https::{self, AGENT, Named};
+use crate::https::{self, AGENT, Named};
 use crate::settings::{self, HttpUrl, UnusableFile};
 
 /// Remedy in the message about an unusable secret file.

@@ -9,7 +9,7 @@ use hyper::header::{AUTHORIZATION, USER_AGENT};
 use hyper::{Request, StatusCode, Uri};
 use tokio::time::timeout;
 
-use crate::serve::https::{self, AGENT, Named};
+use crate::https::{self, AGENT, Named};
 use crate::settings::{HttpUrl, UnusableFile};
 use crate::tools::cli::AskArgs;
 
