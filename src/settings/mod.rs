@@ -60,6 +60,7 @@ use std::time::Duration;
 #[cfg(test)]
 pub(crate) use unknown_variables::OF_COMMANDS;
 
+use abgauge_core::decode::framing::{Format, Framing};
 use abgauge_core::decode::shape::Shape;
 use abgauge_core::decode::{Decoder, NoUser, UserKey};
 use abgauge_core::looks;
@@ -80,6 +81,7 @@ pub struct Config {
     pub ingest: Ingest,
     /// Shape of records. `None`: abgauge's own shape.
     pub events: Option<Shape>,
+    pub formats: Formats,
     pub join: Join,
     /// Metrics, profiles and cut-offs.
     pub measures: Measures,
@@ -377,7 +379,7 @@ pub struct Http {
     pub access: Access,
 }
 
-/// Files with the server's certificate and key in PEM. They may be the same file.
+/// Files with a certificate and its key in PEM. They may be the same file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsFiles {
     /// Certificate chain: the server's own first, then the intermediate ones.
@@ -407,6 +409,52 @@ pub struct Webhook {
     pub timeout: Duration,
     /// Certificate authorities in PEM. `None`: the system's authorities.
     pub ca_file: Option<PathBuf>,
+}
+
+/// Encodings of the records in both topics.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Formats {
+    /// Encoding of each topic, by `Side as usize`. A topic of both kinds has the first one.
+    pub topics: [TopicFormat; 2],
+    /// Registry of schemas. `None`: schemas are in files.
+    pub registry: Option<Registry>,
+}
+
+/// Encoding of the records in a topic.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TopicFormat {
+    pub format: Format,
+    /// Full name of the Protobuf message to read; others are ignored. `None`: each record says its own.
+    pub message: Option<String>,
+    pub framing: Framing,
+    /// File with the schema. `None`: all schemas are in the registry.
+    pub schema: Option<PathBuf>,
+}
+
+/// Schema registry with the API of Confluent's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Registry {
+    /// Addresses, tried in turn; at least one.
+    pub urls: Vec<HttpUrl>,
+    pub credentials: Option<RegistryCredentials>,
+    /// Set if a password is configured besides a token, which is used instead.
+    pub has_unused_password: bool,
+    /// Certificate authorities in PEM. `None`: the system's authorities.
+    pub ca_file: Option<PathBuf>,
+    /// Client certificate. `None`: the registry asks for none.
+    pub identity: Option<TlsFiles>,
+    /// Time limit of a request.
+    pub timeout: Duration,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RegistryCredentials {
+    Password {
+        username: String,
+        password_file: PathBuf,
+    },
+    /// File with a bearer token.
+    Token(PathBuf),
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound::Excluded;
 
 use abgauge_core::decode::NoUser;
+use abgauge_core::decode::framing::{Format, Framing};
 use abgauge_core::decode::shape::{Nested, Shape, TsUnit};
 use abgauge_core::engine::View;
 use abgauge_core::metrics::profile;
@@ -73,6 +74,8 @@ pub(super) struct Raw {
     pub kafka: RawKafka,
     pub ingest: RawIngest,
     pub events: RawEvents,
+    pub registry: RawRegistry,
+    pub schemas: RawSchemas,
     pub join: RawJoin,
     pub metrics: RawMetrics,
     /// Custom profiles: choices by name.
@@ -142,6 +145,9 @@ section! {
 
 section! {
     RawServed in "events.served" {
+        format: Spanned<String> = unwritten("json") => [OneOf(|| names(&Format::ALL))],
+        message: Opt<String> => [Like(MESSAGE)],
+        framing: Spanned<String> = unwritten("detect") => [OneOf(|| names(&Framing::ALL))],
         types: Option<List<String>> => [OfShape(|shape| texts(&shape.served.kinds))],
         request_id: Opt<RawId> => [
             OfShape(|shape| Some(paths::written_id(&shape.served.request_id, &shape.served.further_ids))),
@@ -181,6 +187,9 @@ section! {
 
 section! {
     RawClick in "events.click" {
+        format: Spanned<String> = unwritten("json") => [OneOf(|| names(&Format::ALL))],
+        message: Opt<String> => [Like(MESSAGE)],
+        framing: Spanned<String> = unwritten("detect") => [OneOf(|| names(&Framing::ALL))],
         types: Option<List<String>> => [OfShape(|shape| texts(&shape.click.kinds))],
         action: Opt<RawPaths> => [OfShape(|shape| path(&shape.click.action))],
         actions: Option<List<String>> => [OfShape(|shape| texts(&shape.click.actions))],
@@ -191,6 +200,35 @@ section! {
         user_id: Opt<RawPaths> => [OfShape(|shape| path(&shape.click.user_id))],
         ts: Opt<RawPaths> => [OfShape(|shape| Some(paths::written(&shape.click.ts)))],
         item: Opt<RawPaths> => [OfShape(|shape| Some(paths::written(&shape.click.item)))],
+    }
+}
+
+section! {
+    RawRegistry in "registry" {
+        /// `None`: no registry.
+        url: Opt<String> => [AtLeast(1), Secret],
+        username: Opt<String> => [AtLeast(1)],
+        /// `None`: no credentials.
+        password_file: Opt<String> => [AtLeast(1)],
+        token_file: Opt<String> => [AtLeast(1)],
+        /// `None`: the authorities of the system.
+        ca_file: Opt<String> => [AtLeast(1)],
+        /// `None`: no client certificate.
+        certificate_file: Opt<String> => [AtLeast(1)],
+        key_file: Opt<String> => [
+            AtLeast(1),
+            Else(|config| Some(config.formats.registry.as_ref()?.identity.as_ref()?.key.display().to_string().into())),
+            Because("in the file of the certificate"),
+        ],
+        timeout: Spanned<TimeSpan> = unwritten(TimeSpan::seconds(10)),
+    }
+}
+
+section! {
+    /// Files with the schema of each topic. `None`: only the registry has schemas.
+    RawSchemas in "schemas" {
+        served: Opt<String> => [AtLeast(1)],
+        click: Opt<String> => [AtLeast(1)],
     }
 }
 
@@ -419,6 +457,8 @@ pub(super) fn settings() -> impl Iterator<Item = &'static Setting> {
         RawEvents::ROWS,
         RawServed::ROWS,
         RawClick::ROWS,
+        RawRegistry::ROWS,
+        RawSchemas::ROWS,
         RawJoin::ROWS,
         RawMetrics::ROWS,
         RawExport::ROWS,

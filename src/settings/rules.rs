@@ -67,6 +67,9 @@ pub(super) const DAYS: Bounds = (Excluded(0.0), Included(3_653.0));
 /// Regular expression of a text that is not blank.
 pub(super) const NOT_BLANK: &str = "\\S";
 
+/// Regular expression of the full name of a Protobuf message.
+pub(super) const MESSAGE: &str = "^[a-zA-Z_][a-zA-Z0-9_]*([.][a-zA-Z_][a-zA-Z0-9_]*)*$";
+
 /// Regular expression of a topic. A schema cannot exclude `.` and `..`.
 pub(super) const TOPIC: &str = "^[a-zA-Z0-9._-]+$";
 

@@ -217,6 +217,7 @@ mod tests {
             of_others.contains(&key)
                 || of_its_text.contains(&key)
                 || key.starts_with("events.")
+                || key.starts_with("registry.")
                 || [
                     "join.max_future",
                     "join.slot",

@@ -359,6 +359,10 @@ fn every_setting_has_its_variable() {
                 ("ABGAUGE_STATE__TOPIC", "kept"),
                 ("ABGAUGE_HTTP__TLS_CERTIFICATE", "tls.crt"),
                 ("ABGAUGE_WEBHOOK__URL", "https://a"),
+                ("ABGAUGE_REGISTRY__URL", "https://a"),
+                ("ABGAUGE_REGISTRY__USERNAME", "a"),
+                ("ABGAUGE_REGISTRY__PASSWORD_FILE", "a"),
+                ("ABGAUGE_REGISTRY__CERTIFICATE_FILE", "a"),
             ];
             let (gather, others): (Vec<_>, Vec<_>) = variables
                 .into_iter()
@@ -765,6 +769,14 @@ fn the_fingerprint_depends_on_exactly_the_settings_that_decide_what_is_counted()
             "webhook.secret_file" | "webhook.ca_file" | "webhook.header" | "webhook.timeout" => {
                 "webhook.url = 'https://a'"
             }
+            "events.served.format" => "schemas.served = 'a'",
+            "events.click.format" => "schemas.click = 'a'",
+            "registry.username" => "registry.url = 'https://a'\nregistry.password_file = 'a'",
+            "registry.password_file" => "registry.url = 'https://a'\nregistry.username = 'a'",
+            "registry.token_file" | "registry.ca_file" | "registry.certificate_file" | "registry.timeout" => {
+                "registry.url = 'https://a'"
+            }
+            "registry.key_file" => "registry.url = 'https://a'\nregistry.certificate_file = 'a'",
             "global.enabled" | "state.interval" | "state.max_bytes_per_second" => "state.topic = 'a'",
             _ => "",
         };

@@ -3,6 +3,7 @@
 mod events;
 mod experiments;
 mod export;
+mod formats;
 mod gather;
 mod http;
 mod ingest;
@@ -36,8 +37,10 @@ pub(super) fn validate(raw: Raw, report: &mut ErrorReport) -> Config {
         experiments::experiments(&raw.experiments, &counting.measures, report);
     // Checked before `kafka` consumes its settings.
     events::of_one_topic(&raw.events, counting.events.as_ref(), &raw.kafka, report);
+    let formats = formats::formats(&raw, report);
     let kafka = kafka::kafka(raw.kafka, report);
     Config {
+        formats,
         ingest: ingest::ingest(&raw.ingest, &kafka, report),
         state: state::state(&raw.state, &kafka, report),
         global: state::global(&raw.global, &raw.state, !experiments.is_empty(), report),

@@ -2,12 +2,13 @@
 
 mod experiments;
 
+use abgauge_core::decode::framing::Format;
 use abgauge_core::looks;
 use abgauge_core::metrics::{METRICS, Metric, Profile};
 use abgauge_core::table::visible;
 
 use super::units::display_ms;
-use super::{Config, Http, Webhook};
+use super::{Config, Http, Registry, TopicFormat, Webhook};
 
 impl Config {
     /// Returns one sentence for each setting that is allowed but doubtful. The defaults cause none.
@@ -27,8 +28,11 @@ impl Config {
             self.open_to_others(),
             self.webhook_in_the_open(),
             self.idle_webhook(),
+            self.registry_in_the_open(),
+            self.two_credentials(),
         ];
-        remarks.into_iter().flatten().collect()
+        let remarks = remarks.into_iter().chain(self.unused_schemas());
+        remarks.flatten().collect()
     }
 
     /// Returns warnings about numbers that may differ from the operator's expectation.
@@ -151,6 +155,51 @@ impl Config {
         is_open.then(|| {
             format!("webhook.url ({url}) is without TLS, so the secret can be intercepted: use https://")
         })
+    }
+
+    /// Warns about credentials of the registry that travel without TLS.
+    fn registry_in_the_open(&self) -> Option<String> {
+        let Registry {
+            urls, credentials, ..
+        } = self.formats.registry.as_ref()?;
+        let mut open = urls.iter().filter(|url| !url.is_tls() && !url.is_loopback());
+        let url = open.next().filter(|_| credentials.is_some())?;
+        Some(format!(
+            "registry.url ({url}) is without TLS, so its credentials can be intercepted: use https://"
+        ))
+    }
+
+    /// Warns about a password that is not used, because there is a token.
+    fn two_credentials(&self) -> Option<String> {
+        let is_unused = self.formats.registry.as_ref()?.has_unused_password;
+        is_unused.then(|| {
+            "registry.password_file is not used, because registry.token_file is set: remove one of them"
+                .to_owned()
+        })
+    }
+
+    /// Warns about schemas and messages that the format of their topic does not use.
+    fn unused_schemas(&self) -> [Option<String>; 4] {
+        let [served, click] = &self.formats.topics;
+        let unused = |setting: &str, kind: &str, is_unused: bool, formats: &str| {
+            is_unused.then(|| {
+                format!("{setting} has no effect: set events.{kind}.format to {formats}, or remove it")
+            })
+        };
+        let schema = |setting, kind, topic: &TopicFormat| {
+            let is_unused = topic.schema.is_some() && topic.format == Format::Json;
+            unused(setting, kind, is_unused, "\"avro\" or \"protobuf\"")
+        };
+        let message = |setting, kind, topic: &TopicFormat| {
+            let is_unused = topic.message.is_some() && topic.format != Format::Protobuf;
+            unused(setting, kind, is_unused, "\"protobuf\"")
+        };
+        [
+            schema("schemas.served", "served", served),
+            schema("schemas.click", "click", click),
+            message("events.served.message", "served", served),
+            message("events.click.message", "click", click),
+        ]
     }
 
     /// Warns about a webhook if no experiment has shares, because then no verdict ever changes.

@@ -4,7 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// First-level modules, in the order in which they may use each other.
-const HOUSES: [&str; 8] = ["run", "tools", "serve", "stream", "store", "board", "https", "settings"];
+const HOUSES: [&str; 8] = [
+    "run", "tools", "serve", "stream", "store", "board", "https", "settings",
+];
 /// Modules that every house may use, and that use none.
 const OPEN_TO_ALL: [&str; 3] = ["clock", "telemetry", "logging"];
 

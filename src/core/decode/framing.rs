@@ -1,0 +1,387 @@
+//! Framing: the bytes around a payload that name its schema, as clients of schema registries write them.
+//!
+//! | framing | bytes before the payload, or header |
+//! |---|---|
+//! | Confluent, Apicurio 3 | `00`, an id of 4 bytes; for Protobuf the path of the message type |
+//! | Confluent, in a header | `__value_schema_id`: `00` and such an id, or `01` and 16 bytes |
+//! | Apicurio 2 | `00`, an id of 8 bytes |
+//! | Apicurio, in a header | `apicurio.value.globalId` or `apicurio.value.contentId`: an id of 8 bytes |
+//! | Avro single object | `C3 01`, a fingerprint of 8 bytes, little-endian |
+//! | AWS Glue | `03`, `00` or `05` (zlib), 16 bytes |
+//!
+//! Integers are big-endian unless noted.
+
+use std::fmt;
+
+/// Encoding of the records of a topic.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Format {
+    #[default]
+    Json,
+    Avro,
+    Protobuf,
+}
+
+/// Framing of the records of a topic.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Framing {
+    /// Any of the others except [`Framing::Apicurio2`], record by record.
+    #[default]
+    Detect,
+    /// The record is its payload.
+    None,
+    Confluent,
+    Apicurio2,
+    /// Any of the headers.
+    Header,
+    SingleObject,
+    Glue,
+}
+
+/// Identity of a schema, in its framing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum SchemaId {
+    /// Id of Confluent's API.
+    Id(u32),
+    /// Globally unique id of Confluent's API.
+    Guid([u8; 16]),
+    /// Global id of Apicurio.
+    Global(u64),
+    /// Content id of Apicurio.
+    Content(u64),
+    /// CRC-64-AVRO of a schema in canonical form.
+    Fingerprint(u64),
+    /// Version id of AWS Glue.
+    Glue([u8; 16]),
+}
+
+/// Record without its framing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Framed<'a> {
+    pub id: SchemaId,
+    /// Indexes that lead to the message type within a Protobuf file; empty for other formats.
+    pub message: &'a [u8],
+    pub payload: &'a [u8],
+    /// The payload is compressed with zlib.
+    pub is_compressed: bool,
+}
+
+/// Headers of a record.
+pub trait Headers {
+    /// Returns the value of the last header of this name.
+    fn last(&self, name: &std::ffi::CStr) -> Option<&[u8]>;
+}
+
+/// Headers of a record that has none.
+#[derive(Debug, Clone, Copy)]
+pub struct NoHeaders;
+
+impl Headers for NoHeaders {
+    fn last(&self, _: &std::ffi::CStr) -> Option<&[u8]> {
+        None
+    }
+}
+
+const MAGIC: u8 = 0;
+const GUID_MAGIC: u8 = 1;
+const SINGLE_OBJECT: [u8; 2] = [0xc3, 0x01];
+const GLUE: u8 = 3;
+const GLUE_ZLIB: u8 = 5;
+
+/// Longest path of a message type: messages do not nest deeper in practice.
+const MAX_MESSAGE_DEPTH: usize = 16;
+
+impl Format {
+    pub const ALL: [(&str, Format); 3] = [
+        ("json", Format::Json),
+        ("avro", Format::Avro),
+        ("protobuf", Format::Protobuf),
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Json => "json",
+            Format::Avro => "avro",
+            Format::Protobuf => "protobuf",
+        }
+    }
+}
+
+impl Framing {
+    pub const ALL: [(&str, Framing); 7] = [
+        ("detect", Framing::Detect),
+        ("none", Framing::None),
+        ("confluent", Framing::Confluent),
+        ("apicurio2", Framing::Apicurio2),
+        ("header", Framing::Header),
+        ("single_object", Framing::SingleObject),
+        ("glue", Framing::Glue),
+    ];
+
+    /// Separates the framing from the payload. `None` if the record has none of the expected framings.
+    pub fn of<'a>(self, format: Format, record: &'a [u8], headers: &'a dyn Headers) -> Option<Framed<'a>> {
+        match self {
+            Framing::None => None,
+            Framing::Confluent => confluent(format, record),
+            Framing::Apicurio2 => apicurio2(format, record),
+            Framing::Header => header(format, record, headers),
+            Framing::SingleObject => single_object(record),
+            Framing::Glue => glue(record),
+            // A value that has its id in a header may begin with any byte.
+            Framing::Detect => header(format, record, headers)
+                .or_else(|| confluent(format, record))
+                .or_else(|| glue(record))
+                .or_else(|| single_object(record).filter(|_| format == Format::Avro)),
+        }
+    }
+
+    /// Returns the JSON of a record, past the framing that registries put before it.
+    #[inline]
+    pub fn json(self, record: &[u8]) -> &[u8] {
+        match (self, record.first()) {
+            (Framing::None, _) => record,
+            // No JSON begins with this byte.
+            (framing, Some(&MAGIC)) => {
+                let n = if framing == Framing::Apicurio2 { 9 } else { 5 };
+                record.get(n..).unwrap_or(record)
+            }
+            _ => record,
+        }
+    }
+}
+
+fn confluent(format: Format, record: &[u8]) -> Option<Framed<'_>> {
+    let (id, rest) = id_and_rest(record)?;
+    let (message, payload) = message_type(format, rest)?;
+    Some(Framed {
+        id: SchemaId::Id(id),
+        message,
+        payload,
+        is_compressed: false,
+    })
+}
+
+fn id_and_rest(record: &[u8]) -> Option<(u32, &[u8])> {
+    let (id, rest) = record.strip_prefix(&[MAGIC])?.split_first_chunk()?;
+    Some((u32::from_be_bytes(*id), rest))
+}
+
+fn apicurio2(format: Format, record: &[u8]) -> Option<Framed<'_>> {
+    let (id, payload) = record.strip_prefix(&[MAGIC])?.split_first_chunk()?;
+    let payload = match format {
+        Format::Protobuf => after_type_name(payload)?,
+        Format::Json | Format::Avro => payload,
+    };
+    Some(Framed {
+        id: SchemaId::Global(u64::from_be_bytes(*id)),
+        message: &[],
+        payload,
+        is_compressed: false,
+    })
+}
+
+/// Skips the message with the name of the type that Apicurio writes before a Protobuf payload.
+fn after_type_name(bytes: &[u8]) -> Option<&[u8]> {
+    let (n, rest) = varint(bytes)?;
+    rest.get(usize::try_from(n).ok()?..)
+}
+
+fn header<'a>(format: Format, record: &'a [u8], headers: &'a dyn Headers) -> Option<Framed<'a>> {
+    let framed = |id, message| Framed {
+        id,
+        message,
+        payload: record,
+        is_compressed: false,
+    };
+    if let Some(value) = headers.last(c"__value_schema_id") {
+        if let Some((id, rest)) = id_and_rest(value) {
+            return Some(framed(SchemaId::Id(id), rest));
+        }
+        let (guid, rest) = value.strip_prefix(&[GUID_MAGIC])?.split_first_chunk()?;
+        // An absent path means the first message.
+        let message = message_type(format, rest).map_or(&rest[..0], |(message, _)| message);
+        return Some(framed(SchemaId::Guid(*guid), message));
+    }
+    let eight = |name| Some(u64::from_be_bytes(headers.last(name)?.try_into().ok()?));
+    let id = eight(c"apicurio.value.globalId").map(SchemaId::Global);
+    let id = id.or_else(|| eight(c"apicurio.value.contentId").map(SchemaId::Content))?;
+    Some(framed(id, &[]))
+}
+
+fn single_object(record: &[u8]) -> Option<Framed<'_>> {
+    let (fingerprint, payload) = record.strip_prefix(&SINGLE_OBJECT)?.split_first_chunk()?;
+    Some(Framed {
+        id: SchemaId::Fingerprint(u64::from_le_bytes(*fingerprint)),
+        message: &[],
+        payload,
+        is_compressed: false,
+    })
+}
+
+fn glue(record: &[u8]) -> Option<Framed<'_>> {
+    let (compression, rest) = record.strip_prefix(&[GLUE])?.split_first()?;
+    let (id, payload) = rest.split_first_chunk()?;
+    matches!(*compression, 0 | GLUE_ZLIB).then_some(Framed {
+        id: SchemaId::Glue(*id),
+        message: &[],
+        payload,
+        is_compressed: *compression == GLUE_ZLIB,
+    })
+}
+
+/// Splits off the path of the message type, if the format has one.
+fn message_type(format: Format, bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    if format != Format::Protobuf {
+        return Some((&bytes[..0], bytes));
+    }
+    let (n, mut rest) = zigzag(bytes)?;
+    let n = usize::try_from(n).ok().filter(|n| *n <= MAX_MESSAGE_DEPTH)?;
+    for _ in 0..n {
+        (_, rest) = zigzag(rest)?;
+    }
+    Some(bytes.split_at(bytes.len() - rest.len()))
+}
+
+impl Framed<'_> {
+    /// Returns the indexes that lead to the message type: `[0]` for the first one of the file, `[1, 0]` for the first one
+    /// within the second.
+    pub fn message_indexes(&self) -> Vec<i32> {
+        let mut rest = self.message;
+        let mut indexes = Vec::new();
+        if let Some((n, after)) = zigzag(rest) {
+            rest = after;
+            while let Some((index, after)) = zigzag(rest).filter(|_| indexes.len() as i64 != n) {
+                rest = after;
+                // An index that no file has finds no message.
+                indexes.push(i32::try_from(index).unwrap_or(-1));
+            }
+        }
+        if indexes.is_empty() {
+            indexes.push(0);
+        }
+        indexes
+    }
+}
+
+fn zigzag(bytes: &[u8]) -> Option<(i64, &[u8])> {
+    let (number, rest) = varint(bytes)?;
+    Some(((number >> 1) as i64 ^ -((number & 1) as i64), rest))
+}
+
+fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let mut number = 0;
+    for (n, byte) in bytes.iter().enumerate().take(10) {
+        number |= u64::from(byte & 0x7f) << (7 * n);
+        if byte & 0x80 == 0 {
+            return Some((number, &bytes[n + 1..]));
+        }
+    }
+    None
+}
+
+impl fmt::Display for SchemaId {
+    fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
+        let uuid = |out: &mut fmt::Formatter, bytes: &[u8; 16]| {
+            for (n, byte) in bytes.iter().enumerate() {
+                let dash = if matches!(n, 4 | 6 | 8 | 10) { "-" } else { "" };
+                write!(out, "{dash}{byte:02x}")?;
+            }
+            Ok(())
+        };
+        match self {
+            SchemaId::Id(id) => write!(out, "{id}"),
+            SchemaId::Global(id) => write!(out, "{id}"),
+            SchemaId::Content(id) => write!(out, "{id} (content)"),
+            SchemaId::Guid(id) | SchemaId::Glue(id) => uuid(out, id),
+            SchemaId::Fingerprint(fingerprint) => write!(out, "{fingerprint:016x}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct OneHeader(&'static std::ffi::CStr, Vec<u8>);
+
+    impl Headers for OneHeader {
+        fn last(&self, name: &std::ffi::CStr) -> Option<&[u8]> {
+            (name == self.0).then_some(&self.1)
+        }
+    }
+
+    fn detect(format: Format, record: &[u8]) -> Option<(SchemaId, Vec<i32>, &[u8])> {
+        let framed = Framing::Detect.of(format, record, &NoHeaders)?;
+        Some((framed.id, framed.message_indexes(), framed.payload))
+    }
+
+    /// The forms that clients of Confluent's registry write, the long form of the first message included.
+    #[test]
+    fn message_indexes_are_read_in_every_form() {
+        for (path, indexes) in [
+            (&[0][..], &[0][..]),
+            (&[2, 0], &[0]),
+            (&[2, 2], &[1]),
+            (&[4, 2, 0], &[1, 0]),
+            (&[2, 0x80, 0x02], &[128]),
+        ] {
+            let record = [&[0, 0, 0, 0, 7], path, &[8, 1]].concat();
+            let expected = (SchemaId::Id(7), indexes.to_vec(), &[8, 1][..]);
+            assert_eq!(detect(Format::Protobuf, &record), Some(expected), "{path:?}");
+        }
+        for broken in [&[][..], &[4, 2], &[0xff, 0xff], &[80, 0, 0], &[1, 0]] {
+            let record = [&[0, 0, 0, 0, 7], broken].concat();
+            assert_eq!(detect(Format::Protobuf, &record), None, "{broken:?}");
+        }
+    }
+
+    #[test]
+    fn eight_byte_ids_need_a_setting() {
+        let record = [0, 0, 0, 0, 0, 0, 0, 0, 9, 2];
+        let framed = Framing::Apicurio2.of(Format::Avro, &record, &NoHeaders);
+        let framed = framed.expect("it has a prefix");
+        assert_eq!((framed.id, framed.payload), (SchemaId::Global(9), &[2][..]));
+        // The same bytes are also a valid record of the other framing.
+        let (id, _, payload) = detect(Format::Avro, &record).expect("it has a prefix");
+        assert_eq!((id, payload), (SchemaId::Id(0), &record[5..]));
+    }
+
+    #[test]
+    fn a_header_goes_before_the_bytes_of_the_value() {
+        let guid: Vec<u8> = (1..=16).collect();
+        let value = [&[1], &guid[..], &[2, 2]].concat();
+        let headers = OneHeader(c"__value_schema_id", value);
+        let record = [0, 0, 0, 0, 7, 0];
+        let framed = Framing::Detect.of(Format::Protobuf, &record, &headers);
+        let framed = framed.expect("it has a header");
+        assert_eq!(framed.id.to_string(), "01020304-0506-0708-090a-0b0c0d0e0f10");
+        assert_eq!((framed.message_indexes(), framed.payload), (vec![1], &record[..]));
+        let headers = OneHeader(c"apicurio.value.globalId", 513_u64.to_be_bytes().to_vec());
+        let framed = Framing::Header.of(Format::Avro, &record, &headers);
+        assert_eq!(framed.map(|framed| framed.id), Some(SchemaId::Global(513)));
+    }
+
+    #[test]
+    fn other_prefixes_are_detected() {
+        let record = [&[0xc3, 1], &0x0102_u64.to_le_bytes()[..], &[5]].concat();
+        let single = detect(Format::Avro, &record).expect("it has a prefix");
+        assert_eq!((single.0, single.2), (SchemaId::Fingerprint(0x0102), &[5][..]));
+        let record = [&[3, 5][..], &[9; 16], &[1, 2]].concat();
+        let framed = Framing::Detect
+            .of(Format::Avro, &record, &NoHeaders)
+            .expect("a prefix");
+        assert_eq!((framed.id, framed.is_compressed), (SchemaId::Glue([9; 16]), true));
+        assert_eq!(detect(Format::Avro, &[2, b'r', 0]), None);
+        assert_eq!(detect(Format::Avro, &[]), None);
+        assert_eq!(Framing::None.of(Format::Avro, &[0; 9], &NoHeaders), None);
+    }
+
+    #[test]
+    fn json_is_read_behind_the_prefix_of_a_registry() {
+        assert_eq!(Framing::Detect.json(b"\0\0\0\0\x07{}"), b"{}");
+        assert_eq!(Framing::Apicurio2.json(b"\0\0\0\0\0\0\0\0\x07{}"), b"{}");
+        assert_eq!(Framing::Detect.json(b"{}"), b"{}");
+        assert_eq!(Framing::Detect.json(b"\0"), b"\0");
+        assert_eq!(Framing::None.json(b"\0\0\0\0\x07{}"), b"\0\0\0\0\x07{}");
+    }
+}

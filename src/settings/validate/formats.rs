@@ -1,0 +1,212 @@
+//! Encodings of both topics: `format`, `message` and `framing`, `[registry]`, `[schemas]`.
+
+use std::time::Duration;
+
+use abgauge_core::decode::framing::{Format, Framing};
+use toml::Spanned;
+
+use super::values::{choice, path, positive};
+use crate::settings::error::{ErrorReport, Location};
+use crate::settings::raw::{Raw, RawRegistry};
+use crate::settings::{Formats, HttpUrl, Registry, RegistryCredentials, TlsFiles, TopicFormat};
+
+/// Keys of a topic's settings.
+struct Keys {
+    format: &'static str,
+    message: &'static str,
+    framing: &'static str,
+    schema: &'static str,
+}
+
+const SERVED: Keys = Keys {
+    format: "events.served.format",
+    message: "events.served.message",
+    framing: "events.served.framing",
+    schema: "schemas.served",
+};
+const CLICK: Keys = Keys {
+    format: "events.click.format",
+    message: "events.click.message",
+    framing: "events.click.framing",
+    schema: "schemas.click",
+};
+
+/// Files that can hold a schema, for remedies.
+const FILES: &str =
+    "name an Avro schema (.avsc) or, for Protobuf, a descriptor set (.desc, .binpb) or a .proto file";
+
+pub(super) fn formats(raw: &Raw, report: &mut ErrorReport) -> Formats {
+    let (served, click) = (&raw.events.served, &raw.events.click);
+    let registry = registry(&raw.registry, report);
+    let mut topic = |keys: &Keys,
+                     (format, message, framing, schema): (
+        &Spanned<String>,
+        &Option<Spanned<String>>,
+        &Spanned<String>,
+        &Option<Spanned<String>>,
+    )| {
+        let topic = TopicFormat {
+            format: choice(keys.format, format, &Format::ALL, report).unwrap_or_default(),
+            message: message.as_ref().map(|message| message.get_ref().clone()),
+            framing: choice(keys.framing, framing, &Framing::ALL, report).unwrap_or_default(),
+            schema: path(keys.schema, schema, report),
+        };
+        if let Some(message) = message
+            .as_ref()
+            .filter(|message| !is_full_name(message.get_ref()))
+        {
+            let remedy = "write a name such as \"shop.events.Click\"";
+            report.refuse(keys.message, message, "is not the full name of a message", remedy);
+        }
+        if topic.format != Format::Json && topic.schema.is_none() && registry.is_none() {
+            let sound = [keys.schema, "registry.url"]
+                .iter()
+                .all(|key| report.is_sound(key));
+            if sound {
+                let remedy = format!("set registry.url, or {}: {FILES}", keys.schema);
+                report.refuse(
+                    keys.format,
+                    format,
+                    "needs schemas, and no setting says where they are",
+                    remedy,
+                );
+            }
+        }
+        topic
+    };
+    let topics = [
+        topic(
+            &SERVED,
+            (
+                &served.format,
+                &served.message,
+                &served.framing,
+                &raw.schemas.served,
+            ),
+        ),
+        topic(
+            &CLICK,
+            (&click.format, &click.message, &click.framing, &raw.schemas.click),
+        ),
+    ];
+    of_one_topic(raw, &topics, report);
+    Formats { topics, registry }
+}
+
+/// Returns whether a text can be the name of a Protobuf message with its package.
+fn is_full_name(name: &str) -> bool {
+    name.split('.').all(|part| {
+        let mut letters = part.chars();
+        letters
+            .next()
+            .is_some_and(|first| first == '_' || first.is_ascii_alphabetic())
+            && letters.all(|letter| letter == '_' || letter.is_ascii_alphanumeric())
+    })
+}
+
+/// Checks that records of a single topic have one format.
+fn of_one_topic(raw: &Raw, [served, click]: &[TopicFormat; 2], report: &mut ErrorReport) {
+    let is_one_topic = raw.kafka.served_topic.get_ref() == raw.kafka.clicks_topic.get_ref();
+    let encoding = |topic: &TopicFormat| (topic.format, topic.framing);
+    let is_written = encoding(click) != encoding(&TopicFormat::default());
+    if is_one_topic && is_written && encoding(click) != encoding(served) {
+        let message = "differs from the encoding of served lists, and both are in one topic";
+        let remedy =
+            "leave out the settings of clicks: those of events.served and schemas.served apply to the topic";
+        report.refuse_at(CLICK.format, Location::Nowhere, message, remedy);
+    }
+}
+
+fn registry(raw: &RawRegistry, report: &mut ErrorReport) -> Option<Registry> {
+    let timeout_ms = positive("registry.timeout", &raw.timeout, report);
+    let password_file = path("registry.password_file", &raw.password_file, report);
+    let token_file = path("registry.token_file", &raw.token_file, report);
+    let ca_file = path("registry.ca_file", &raw.ca_file, report);
+    let certificate = path("registry.certificate_file", &raw.certificate_file, report);
+    let key = path("registry.key_file", &raw.key_file, report);
+    let Some(written) = &raw.url else {
+        for (key, value) in credentials(raw) {
+            if let Some(value) = value.as_ref().filter(|_| report.is_sound(key)) {
+                let remedy = "also set registry.url, or leave it out";
+                report.refuse(key, value, "is set without a registry", remedy);
+            }
+        }
+        return None;
+    };
+    let urls = urls(written, report);
+    for (key, value) in credentials(raw).into_iter().skip(3) {
+        let is_in_vain = urls.iter().all(|url| !url.is_tls());
+        if let Some(value) = value.as_ref().filter(|_| is_in_vain && report.is_sound(key)) {
+            let remedy = "write an address that starts with https://, or leave it out";
+            report.refuse(key, value, "has no effect on plain HTTP", remedy);
+        }
+    }
+    let has_unused_password = password_file.is_some() && token_file.is_some();
+    let credentials = match (&raw.username, password_file, token_file) {
+        (_, _, Some(file)) => Some(RegistryCredentials::Token(file)),
+        (Some(username), Some(password_file), None) => Some(RegistryCredentials::Password {
+            username: username.get_ref().clone(),
+            password_file,
+        }),
+        (Some(username), None, None) => {
+            let remedy =
+                "set registry.password_file to a file with the password, or leave registry.username out";
+            report.refuse("registry.username", username, "has no password", remedy);
+            None
+        }
+        (None, Some(_), None) => {
+            if let Some(file) = &raw.password_file {
+                report.refuse(
+                    "registry.password_file",
+                    file,
+                    "has no user",
+                    "set registry.username too",
+                );
+            }
+            None
+        }
+        (None, None, None) => None,
+    };
+    if let (None, Some(key)) = (&raw.certificate_file, &raw.key_file) {
+        let remedy = "set registry.certificate_file to the certificate of this key";
+        report.refuse("registry.key_file", key, "has no certificate", remedy);
+    }
+    Some(Registry {
+        urls,
+        credentials,
+        has_unused_password,
+        ca_file,
+        identity: certificate.map(|certificate| TlsFiles {
+            key: key.unwrap_or_else(|| certificate.clone()),
+            certificate,
+        }),
+        timeout: Duration::from_millis(timeout_ms.unsigned_abs()),
+    })
+}
+
+/// Returns the settings that need a registry. The last three need TLS.
+fn credentials(raw: &RawRegistry) -> [(&'static str, &Option<Spanned<String>>); 6] {
+    [
+        ("registry.username", &raw.username),
+        ("registry.password_file", &raw.password_file),
+        ("registry.token_file", &raw.token_file),
+        ("registry.ca_file", &raw.ca_file),
+        ("registry.certificate_file", &raw.certificate_file),
+        ("registry.key_file", &raw.key_file),
+    ]
+}
+
+fn urls(written: &Spanned<String>, report: &mut ErrorReport) -> Vec<HttpUrl> {
+    const REMEDY: &str = "write addresses such as \"https://registry:8081\", separated by commas, and credentials into registry.username and registry.password_file";
+    let mut urls = Vec::new();
+    for text in written.get_ref().split(',') {
+        match HttpUrl::of_setting(text.trim().trim_end_matches('/')) {
+            Ok(url) if url.uri().query().is_some() => {
+                report.refuse("registry.url", written, "has a query", REMEDY);
+            }
+            Ok(url) => urls.push(url),
+            Err((fault, _)) => report.refuse("registry.url", written, fault, REMEDY),
+        }
+    }
+    urls
+}
