@@ -13,11 +13,13 @@ use std::time::Instant;
 use abgauge::board::Board;
 use abgauge::clock::Clock;
 use abgauge::settings::{self, Config};
+use abgauge::stream::schemas::Schemas;
 use abgauge::stream::worker::Worker;
 use abgauge::stream::{
     Answer, Input, LogStart, Order, Question, Record, Source, TopicCounts, TopicPartition, queue_of,
 };
 use abgauge::telemetry::Telemetry;
+use abgauge_core::decode::framing::NoHeaders;
 use abgauge_core::engine::event::Side;
 use abgauge_core::metrics::Ranking;
 use common::clock::{cpu_ns, thread_cpu_ns};
@@ -121,6 +123,7 @@ fn owning(config: &Config, log: &Arc<Log>, n_workers: usize) -> Worker {
         board,
         telemetry,
         Clock::system(),
+        Arc::new(Schemas::open(&config.formats).expect("no files")),
         sources.collect(),
     );
     let counts = TopicCounts {
@@ -216,6 +219,7 @@ impl Run {
                 timestamp_ms,
                 key: None,
                 payload: Some(&self.text.as_bytes()[start..end]),
+                headers: &NoHeaders,
             }
         })
     }

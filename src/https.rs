@@ -10,11 +10,11 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use rustls::crypto::ring;
-use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 
-use crate::settings::{HttpUrl, UnusableFile, files};
+use crate::settings::{HttpUrl, TlsFiles, UnusableFile, files};
 
 /// Program name for the header `User-Agent`.
 pub(crate) const AGENT: &str = concat!("abgauge/", env!("CARGO_PKG_VERSION"));
@@ -26,15 +26,30 @@ pub(crate) struct Named<'a> {
     pub path: Option<&'a Path>,
 }
 
+/// Certificate and key that we show to a server, with the settings that name them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Identity<'a> {
+    pub settings: [&'static str; 2],
+    pub files: &'a TlsFiles,
+}
+
 /// Creates a client without idle connections, because the next request may be hours away.
 pub(crate) fn client(tls: ClientConfig) -> Client<HttpsConnector<HttpConnector>, Body> {
+    client_with_pool(tls, 0)
+}
+
+/// Creates a client that keeps up to `n_idle` connections for further requests.
+pub(crate) fn client_with_pool(
+    tls: ClientConfig,
+    n_idle: usize,
+) -> Client<HttpsConnector<HttpConnector>, Body> {
     let connector = HttpsConnectorBuilder::new()
         .with_tls_config(tls)
         .https_or_http()
         .enable_http1()
         .build();
     Client::builder(TokioExecutor::new())
-        .pool_max_idle_per_host(0)
+        .pool_max_idle_per_host(n_idle)
         .build(connector)
 }
 
@@ -43,6 +58,18 @@ pub(crate) fn client(tls: ClientConfig) -> Client<HttpsConnector<HttpConnector>,
 /// # Errors
 /// If the file cannot be used, or there is no file and the system has no authorities.
 pub(crate) fn trusting(authorities: Named, url: &HttpUrl) -> Result<ClientConfig, UnusableFile> {
+    trusting_as(authorities, None, url)
+}
+
+/// Returns the configuration of [`trusting`] for a client that has a certificate.
+///
+/// # Errors
+/// The same, and if the certificate or its key cannot be used.
+pub(crate) fn trusting_as(
+    authorities: Named,
+    identity: Option<Identity>,
+    url: &HttpUrl,
+) -> Result<ClientConfig, UnusableFile> {
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .expect("ring has suites for both versions");
@@ -56,7 +83,40 @@ pub(crate) fn trusting(authorities: Named, url: &HttpUrl) -> Result<ClientConfig
         })?,
         None => config.with_root_certificates(RootCertStore::empty()),
     };
-    Ok(config.with_no_client_auth())
+    match identity {
+        None => Ok(config.with_no_client_auth()),
+        Some(identity) => {
+            let (chain, key) = identity.read()?;
+            config
+                .with_client_auth_cert(chain, key)
+                .map_err(|error| identity.unusable(1, &error.to_string()))
+        }
+    }
+}
+
+impl Identity<'_> {
+    fn read(&self) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), UnusableFile> {
+        let Identity { settings, files } = self;
+        let text = files::read_for(settings[0], &files.certificate)?;
+        let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
+        let chain = chain.map_err(|error| self.unusable(0, &error.to_string()))?;
+        if chain.is_empty() {
+            return Err(self.unusable(0, "it has no certificate in PEM"));
+        }
+        let text = files::read_for(settings[1], &files.key)?;
+        let key = PrivateKeyDer::from_pem_slice(&text);
+        Ok((chain, key.map_err(|error| self.unusable(1, &error.to_string()))?))
+    }
+
+    fn unusable(&self, n: usize, why: &str) -> UnusableFile {
+        let path = [&self.files.certificate, &self.files.key][n];
+        UnusableFile {
+            setting: self.settings[n],
+            message: format!("{}: {why}", path.display()),
+            remedy: "name a file in PEM with the certificate, and one with its private key; both may be in one file"
+                .to_owned(),
+        }
+    }
 }
 
 fn read_authorities(setting: &'static str, path: &Path) -> Result<RootCertStore, UnusableFile> {

@@ -13,6 +13,7 @@ use abgauge::run;
 use abgauge::settings::{self, Config};
 use abgauge::stream::Source;
 use abgauge::stream::kafka::consumer::Consumer;
+use abgauge::stream::schemas::Schemas;
 use abgauge::stream::worker::Worker;
 use abgauge::telemetry::Telemetry;
 use abgauge_core::metrics::Ranking;
@@ -162,6 +163,7 @@ impl Loop {
             board,
             Arc::clone(&telemetry),
             clock.clone(),
+            Arc::new(Schemas::open(&config.formats).expect("no files")),
             sources.collect(),
         );
         Loop {

@@ -41,6 +41,7 @@ use crate::stream::bounds::MemoryBounds;
 use crate::stream::kafka::consumer::Consumer;
 use crate::stream::kafka::dead_letters::DeadLetters;
 use crate::stream::kafka::properties;
+use crate::stream::schemas::{RegistryClient, Schemas};
 use crate::stream::worker::{self, Worker};
 use crate::stream::{Fault, FaultKind, Input, Order, Source};
 use crate::telemetry::Telemetry;
@@ -91,7 +92,7 @@ impl Daemon {
     ///
     /// # Errors
     /// - [`UnusableCatalogue`](crate::settings::catalogue_file::UnusableCatalogue) for the catalogue
-    /// - [`UnusableFile`](crate::settings::UnusableFile) for the files of `[http]` and `[webhook]`
+    /// - [`UnusableFile`](crate::settings::UnusableFile) for the files of `[http]`, `[webhook]`, `[registry]` and `[schemas]`
     /// - properties that librdkafka [refuses](properties::RefusedProperties)
     /// - an address that cannot be listened on
     pub fn start(config: &Config, clock: Clock, log: Losses) -> anyhow::Result<Daemon> {
@@ -108,6 +109,8 @@ impl Daemon {
             .transpose()?;
         let (reloader, catalogues) = catalogue.unzip();
         let secured = Secured::open(&config.http, &Clock::system(), Arc::clone(&telemetry))?;
+        let schemas = Arc::new(Schemas::open(&config.formats)?);
+        let registry = RegistryClient::open(&schemas)?;
         // Bound before the client starts, so that a taken port is reported at once.
         let listener = server::bind(config.http.listen)?;
         let address = listener.local_addr().context("read the address listened on")?;
@@ -179,6 +182,7 @@ impl Daemon {
             board,
             Arc::clone(&telemetry),
             clock.clone(),
+            Arc::clone(&schemas),
             sources.collect(),
         )
         .with_dead_letters(bury)
@@ -220,6 +224,9 @@ impl Daemon {
         });
         if let Some(webhook) = webhook {
             tokio::spawn(webhook.run(stop.clone()));
+        }
+        if let Some(registry) = registry {
+            tokio::spawn(registry.run(stop.clone()));
         }
         Ok(Daemon {
             address,

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use abgauge_core::decode::framing::Headers;
 use abgauge_core::engine::event::Side;
 use abgauge_core::journal::LogIdentity;
 use abgauge_core::ledger::PairId;
@@ -26,6 +27,7 @@ pub struct Record<'a> {
     pub timestamp_ms: i64,
     pub key: Option<&'a [u8]>,
     pub payload: Option<&'a [u8]>,
+    pub headers: &'a dyn Headers,
 }
 
 #[derive(Debug)]

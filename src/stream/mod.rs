@@ -1,9 +1,10 @@
-//! From Kafka to pairs: the client, the worker, and findings about keys and times of records.
+//! From Kafka to pairs: the client, the worker, the schemas of records, and findings about their keys and times.
 
 pub mod bounds;
 pub mod input;
 pub mod kafka;
 pub mod keys;
+pub mod schemas;
 pub mod source;
 pub mod timestamps;
 pub mod worker;

@@ -67,7 +67,7 @@ pub struct Framed<'a> {
 }
 
 /// Headers of a record.
-pub trait Headers {
+pub trait Headers: fmt::Debug {
     /// Returns the value of the last header of this name.
     fn last(&self, name: &std::ffi::CStr) -> Option<&[u8]>;
 }
@@ -132,20 +132,6 @@ impl Framing {
                 .or_else(|| confluent(format, record))
                 .or_else(|| glue(record))
                 .or_else(|| single_object(record).filter(|_| format == Format::Avro)),
-        }
-    }
-
-    /// Returns the JSON of a record, past the framing that registries put before it.
-    #[inline]
-    pub fn json(self, record: &[u8]) -> &[u8] {
-        match (self, record.first()) {
-            (Framing::None, _) => record,
-            // No JSON begins with this byte.
-            (framing, Some(&MAGIC)) => {
-                let n = if framing == Framing::Apicurio2 { 9 } else { 5 };
-                record.get(n..).unwrap_or(record)
-            }
-            _ => record,
         }
     }
 }
@@ -242,7 +228,24 @@ fn message_type(format: Format, bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     Some(bytes.split_at(bytes.len() - rest.len()))
 }
 
-impl Framed<'_> {
+impl SchemaId {
+    /// Returns whether a registry with Confluent's or Apicurio's API knows such ids.
+    pub fn is_of_registry(self) -> bool {
+        !matches!(self, SchemaId::Fingerprint(_) | SchemaId::Glue(_))
+    }
+}
+
+impl<'a> Framed<'a> {
+    /// A record without framing. Its id has no meaning.
+    pub fn bare(record: &'a [u8]) -> Framed<'a> {
+        Framed {
+            id: SchemaId::Fingerprint(0),
+            message: &[],
+            payload: record,
+            is_compressed: false,
+        }
+    }
+
     /// Returns the indexes that lead to the message type: `[0]` for the first one of the file, `[1, 0]` for the first one
     /// within the second.
     pub fn message_indexes(&self) -> Vec<i32> {
@@ -302,6 +305,7 @@ impl fmt::Display for SchemaId {
 mod tests {
     use super::*;
 
+    #[derive(Debug)]
     struct OneHeader(&'static std::ffi::CStr, Vec<u8>);
 
     impl Headers for OneHeader {
@@ -374,14 +378,5 @@ mod tests {
         assert_eq!(detect(Format::Avro, &[2, b'r', 0]), None);
         assert_eq!(detect(Format::Avro, &[]), None);
         assert_eq!(Framing::None.of(Format::Avro, &[0; 9], &NoHeaders), None);
-    }
-
-    #[test]
-    fn json_is_read_behind_the_prefix_of_a_registry() {
-        assert_eq!(Framing::Detect.json(b"\0\0\0\0\x07{}"), b"{}");
-        assert_eq!(Framing::Apicurio2.json(b"\0\0\0\0\0\0\0\0\x07{}"), b"{}");
-        assert_eq!(Framing::Detect.json(b"{}"), b"{}");
-        assert_eq!(Framing::Detect.json(b"\0"), b"\0");
-        assert_eq!(Framing::None.json(b"\0\0\0\0\x07{}"), b"\0\0\0\0\x07{}");
     }
 }

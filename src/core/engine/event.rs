@@ -40,8 +40,10 @@ impl Side {
 pub enum Reason {
     /// Not one JSON value in UTF-8: syntax, nesting beyond 127 levels, a known key twice.
     NotJson,
-    /// Bytes that do not fit their Avro schema.
+    /// Bytes that do not fit their schema, or have no framing where one is required.
     Malformed,
+    /// The schema of the record is denied by the registry, or cannot be used.
+    UnknownSchema,
     /// The record has no value, or the JSON value null.
     Tombstone,
     MissingField,
@@ -63,9 +65,10 @@ pub enum Reason {
 }
 
 impl Reason {
-    pub const ALL: [Reason; 13] = [
+    pub const ALL: [Reason; 14] = [
         Reason::NotJson,
         Reason::Malformed,
+        Reason::UnknownSchema,
         Reason::Tombstone,
         Reason::MissingField,
         Reason::WrongType,
@@ -84,6 +87,7 @@ impl Reason {
         match self {
             Reason::NotJson => "not_json",
             Reason::Malformed => "malformed",
+            Reason::UnknownSchema => "unknown_schema",
             Reason::Tombstone => "tombstone",
             Reason::MissingField => "missing_field",
             Reason::WrongType => "wrong_type",

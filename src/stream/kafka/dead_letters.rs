@@ -203,6 +203,7 @@ impl ProducerContext for LetterDeliveries {
 mod tests {
     use std::time::Instant;
 
+    use abgauge_core::decode::framing::NoHeaders;
     use abgauge_core::engine::event::Side;
     use rdkafka::consumer::{BaseConsumer, Consumer as _};
     use rdkafka::message::{Headers as _, Message as _};
@@ -252,6 +253,7 @@ mod tests {
             timestamp_ms: 1_763_596_800_123,
             key,
             payload,
+            headers: &NoHeaders,
         }
     }
 

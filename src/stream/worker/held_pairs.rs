@@ -1,4 +1,6 @@
-//! Pairs on hold: one of their batches is unreadable, so they keep their position and numbers while the others continue.
+//! Pairs on hold: one of their batches is unreadable, or the schema of a record is not known yet. They keep their position and
+//! numbers while the others continue.
+//!
 //! The damage may be on one replica only, so the batch is read again from time to time. Once it is readable, the pair resumes.
 
 use std::ops::RangeInclusive;
@@ -9,6 +11,7 @@ use abgauge_core::engine::outcome::{Counts, Outcome};
 use tracing::info;
 
 use super::Worker;
+use super::awaited_schema::AwaitedSchema;
 use super::inspections::StalledLog;
 use super::pair::{Pair, PartitionLog};
 use crate::settings::skips::{Skips, range_at, range_text};
@@ -23,20 +26,48 @@ const STALLED: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Held {
     pub side: Side,
-    /// Offsets of the unreadable batch; the last one is set once it is found.
+    pub by: HeldBy,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HeldBy {
+    /// Unreadable batch.
+    Batch(DamagedBatch),
+    /// Record whose schema is not known yet.
+    Schema(AwaitedSchema),
+}
+
+/// Offsets of an unreadable batch; the last one is set once it is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DamagedBatch {
     pub first: i64,
     pub last: Option<i64>,
     pub damage: BatchDamage,
 }
 
 impl Held {
-    /// Describes the problem in plain words, with the remedy. `has_numbers` is set if the pair has ever caught up.
-    fn message(&self, topics: &[String; 2], partition: i32, skips: &Skips, has_numbers: bool) -> String {
-        let Held {
-            side, first, last, ..
-        } = *self;
-        let topic = &topics[side as usize];
-        let (why, remedy) = match self.damage {
+    /// Returns whether it is worth a report. Most schemas arrive at once.
+    pub fn is_reported(&self) -> bool {
+        match self.by {
+            HeldBy::Batch(_) => true,
+            HeldBy::Schema(awaited) => awaited.is_reported,
+        }
+    }
+
+    /// Returns the unreadable batch that it is held by.
+    pub fn batch(&mut self) -> Option<&mut DamagedBatch> {
+        match &mut self.by {
+            HeldBy::Batch(batch) => Some(batch),
+            HeldBy::Schema(_) => None,
+        }
+    }
+}
+
+impl DamagedBatch {
+    /// Describes the problem in plain words, with the remedy.
+    fn message(&self, topics: &[String; 2], (side, partition): TopicPartition, skips: &Skips) -> String {
+        let DamagedBatch { first, last, damage } = *self;
+        let (why, remedy) = match damage {
             BatchDamage::Checksum => (
                 "cannot be read: their checksum is wrong".to_owned(),
                 "restore the log from another replica, make another replica the leader",
@@ -74,11 +105,7 @@ impl Held {
             }
             None => (format!("the records from offset {first} on"), String::new()),
         };
-        let numbers = match has_numbers {
-            true => "The numbers of this partition do not advance, all others do",
-            false => "It has not caught up yet: its lists and clicks are missing from all numbers",
-        };
-        format!("partition {partition} of topic `{topic}` is held: {which} {why}; {remedy}{or}. {numbers}")
+        format!("{which} {why}; {remedy}{or}")
     }
 }
 
@@ -93,11 +120,14 @@ impl Worker {
         if self.skip_unreadable((side, partition), first) {
             return self.assign_pairs();
         }
-        let held = Held {
-            side,
+        let batch = DamagedBatch {
             first,
             last: None,
             damage,
+        };
+        let held = Held {
+            side,
+            by: HeldBy::Batch(batch),
         };
         let Some(pair) = self.shards.get_mut(partition).filter(|pair| !pair.is_held()) else {
             return;
@@ -117,7 +147,7 @@ impl Worker {
     }
 
     /// Logs why a partition is held, if it is.
-    fn log_held(&mut self, partition: i32) {
+    pub(super) fn log_held(&mut self, partition: i32) {
         if let Some(message) = self.held_message(partition) {
             self.report.held(&message, partition, self.clocks.uptime());
         }
@@ -126,9 +156,19 @@ impl Worker {
     fn held_message(&self, partition: i32) -> Option<String> {
         let (_, phase) = self.shards.phases().find(|(number, _)| *number == partition)?;
         let (topics, skips) = (&self.setup.topics, &self.setup.skips);
-        let has_numbers = phase.serving().is_some();
-        let held = phase.reading()?.held?;
-        Some(held.message(topics, partition, skips, has_numbers))
+        let held = phase.reading()?.held.filter(Held::is_reported)?;
+        let why = match held.by {
+            HeldBy::Batch(batch) => batch.message(topics, (held.side, partition), skips),
+            HeldBy::Schema(awaited) => awaited.message(&self.schemas),
+        };
+        let topic = &topics[held.side as usize];
+        let numbers = match phase.serving() {
+            Some(_) => "The numbers of this partition do not advance, all others do",
+            None => "It has not caught up yet: its lists and clicks are missing from all numbers",
+        };
+        Some(format!(
+            "partition {partition} of topic `{topic}` is held: {why}. {numbers}"
+        ))
     }
 
     /// Moves past the unreadable batch that begins at `unreadable`, if the operator skips it. Returns whether it did.
@@ -166,27 +206,25 @@ impl Worker {
         let is_at_rest = pair
             .log(side)
             .is_some_and(|log| log.position == inspection.offset);
-        match (seen, &mut pair.held) {
+        let is_held = pair.is_held();
+        let of_side = |held: &&mut Held| held.side == side;
+        let batch = pair.held.as_mut().filter(of_side).and_then(Held::batch);
+        match (seen, batch) {
             // The probe reports brokers that do not answer.
             (Err(_), _) => {}
-            (Ok(OffsetState::Readable), Some(held)) if held.side == side => {
+            (Ok(OffsetState::Readable), Some(_)) => {
                 pair.held = None;
                 self.report.continues(partition);
                 info!(partition, "the batch can be read: the partition continues");
                 self.assign_pairs();
             }
-            (Ok(OffsetState::Damaged { first, last, damage }), Some(held)) if held.side == side => {
+            (Ok(OffsetState::Damaged { first, last, damage }), Some(batch)) => {
                 // An end that was found before stays known while the same batch is reported.
-                let last = last.or(held.last.filter(|_| held.first == first));
-                *held = Held {
-                    side,
-                    first,
-                    last,
-                    damage,
-                };
+                let last = last.or(batch.last.filter(|_| batch.first == first));
+                *batch = DamagedBatch { first, last, damage };
                 self.log_held(partition);
             }
-            (Ok(OffsetState::Damaged { first, damage, .. }), None) if is_at_rest => {
+            (Ok(OffsetState::Damaged { first, damage, .. }), None) if is_at_rest && !is_held => {
                 self.damaged(inspection.partition, first, damage);
             }
             (Ok(_), _) => {}
@@ -248,10 +286,15 @@ fn standing(partition: i32, pair: &Pair) -> Vec<StalledLog> {
     };
     let logs = pair.logs.iter();
     match pair.held {
-        Some(held) => logs
-            .filter(|log| log.side == held.side)
-            .map(|log| standing(log, AGAIN, held.last.is_none()))
+        Some(Held {
+            side,
+            by: HeldBy::Batch(batch),
+        }) => logs
+            .filter(|log| log.side == side)
+            .map(|log| standing(log, AGAIN, batch.last.is_none()))
             .collect(),
+        // Its client is not expected to deliver anything.
+        Some(_) => Vec::new(),
         None => logs
             .filter(|log| !log.paused && log.lag() > Some(0))
             .map(|log| standing(log, STALLED, false))

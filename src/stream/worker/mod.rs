@@ -5,6 +5,7 @@
 //! One thread does everything else, between two reads. `phase` has the states that a pair can be in.
 
 mod assignment;
+mod awaited_schema;
 mod broker_requests;
 mod clocks;
 mod commits;
@@ -62,6 +63,7 @@ use crate::board::Board;
 use crate::clock::Clock;
 use crate::logging::Losses;
 use crate::settings::Config;
+use crate::stream::schemas::Schemas;
 use crate::stream::{Answer, Fault, FaultKind, Input, Order, Source, TopicCounts};
 use crate::telemetry::Telemetry;
 
@@ -101,6 +103,9 @@ pub struct Worker {
     // Pairs, each in a phase of its `Phase`, and their stored state, with `[state]`.
     shards: Shards,
     stored: Option<StoredPairs>,
+    schemas: Arc<Schemas>,
+    /// Uptime of the last assignment that resumed pairs with a schema.
+    pairs_resumed: Option<Duration>,
 
     // Its clocks.
     clock: Clock,
@@ -117,6 +122,7 @@ impl Worker {
         board: Arc<Board>,
         telemetry: Arc<Telemetry>,
         clock: Clock,
+        schemas: Arc<Schemas>,
         sources: Vec<Box<dyn Source>>,
     ) -> Worker {
         let decoder = config.join.decoder().reading(config.events.as_ref());
@@ -136,8 +142,16 @@ impl Worker {
             commits: Commits::default(),
             orders: Vec::new(),
             fatal: None,
-            shards: Shards::new(sources, &decoder, setup.rules.one_topic, max_state_bytes),
+            shards: Shards::new(
+                sources,
+                &decoder,
+                &schemas,
+                setup.rules.one_topic,
+                max_state_bytes,
+            ),
             stored: None,
+            schemas,
+            pairs_resumed: None,
             clock,
             clocks: Clocks::default(),
             pace: ShardPace::default(),
@@ -264,6 +278,7 @@ impl Worker {
         if self.membership.is_to_rejoin(uptime) {
             self.orders.push(Order::Rejoin);
         }
+        self.await_schemas();
         self.replay();
         self.balance();
         self.settle();

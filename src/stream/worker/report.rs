@@ -510,7 +510,9 @@ impl WorkerReport {
                 let held_since_ms = log.held_up_since_ms(round.steady_ms, round.report_open_after_ms);
                 let state = PartitionState {
                     lag: log.lag(),
-                    held: pair.held.is_some_and(|held| held.side == log.side),
+                    held: pair
+                        .held
+                        .is_some_and(|held| held.side == log.side && held.is_reported()),
                     watermark_delay_seconds: pair.engine().watermark_ms(log.side).and_then(behind),
                     event_ahead_seconds: ahead_ms.map(|ms| ms as f64 / 1000.0),
                     // Steady time has no date, so its age is subtracted from the wall time.

@@ -5,11 +5,13 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use abgauge_core::decode::Decoder;
+use abgauge_core::decode::framing::SchemaId;
 use abgauge_core::engine::event::{Batch, Body, Event, Kind, Position, Reason, Side};
 
 use super::phase::Phase;
 use crate::settings::skips::range_at;
 use crate::stream::keys::{KeySample, KeySampler};
+use crate::stream::schemas::{Located, SchemaReader, Schemas};
 use crate::stream::{Input, Record, Source, TopicPartition};
 
 /// Receiver of unreadable records, which never blocks.
@@ -43,6 +45,8 @@ pub struct UnreadableRecord {
 /// Reader that decodes records and applies them to their pairs.
 struct RecordReader {
     decoder: Decoder,
+    /// Readers of the framing, by `Side as usize`.
+    schemas: [SchemaReader; 2],
     /// Kind of the records in each topic, by `Side as usize`; `None` if both kinds share one.
     topic_kinds: [Option<Kind>; 2],
     dead_letters: Option<DeadLetterSink>,
@@ -58,12 +62,13 @@ struct RecordReader {
 }
 
 impl Shard {
-    pub fn new(source: Box<dyn Source>, decoder: Decoder, one_topic: bool) -> Shard {
+    pub fn new(source: Box<dyn Source>, decoder: Decoder, schemas: &Arc<Schemas>, one_topic: bool) -> Shard {
         let topic_kinds = [Kind::Served, Kind::Click].map(|kind| (!one_topic).then_some(kind));
         Shard {
             source,
             reader: RecordReader {
                 decoder,
+                schemas: Side::BOTH.map(|side| schemas.reader(side)),
                 topic_kinds,
                 dead_letters: None,
                 pairs: BTreeMap::new(),
@@ -132,9 +137,11 @@ impl RecordReader {
         };
         // Records fetched before a revocation or a hold may arrive after it. They are not counted.
         let pair = self.pairs.get_mut(&partition).and_then(Phase::reading_mut);
-        let Some(pair) = pair.filter(|pair| !pair.is_held()) else {
-            return;
-        };
+        let Some(pair) = pair else { return };
+        if pair.is_held() {
+            // They are read again. Their schemas are fetched meanwhile.
+            return self.ask_for_schemas(side, records);
+        }
         let Some(log) = pair.log(side) else { return };
         // Records that are fetched again after a pause have been counted already.
         let n_counted = records.partition_point(|record| record.offset < log.position);
@@ -146,13 +153,35 @@ impl RecordReader {
         if let Some(sampler) = self.samplers.get_mut(side as usize) {
             sampler.observe(records.len(), partition, |place| records[place].key);
         }
-        self.decode(side, records, &skips);
-        self.apply(partition, side, last.offset + 1);
+        let awaited = self.decode(side, records, &skips);
+        let next = awaited.map_or(last.offset + 1, |(n_read, _)| records[n_read].offset);
+        self.apply(partition, side, next);
+        if let Some((n_read, schema)) = awaited {
+            let pair = self.pairs.get_mut(&partition).and_then(Phase::reading_mut);
+            pair.into_iter()
+                .for_each(|pair| pair.hold_for_schema(side, next, schema));
+            self.ask_for_schemas(side, &records[n_read..]);
+        }
     }
 
-    fn decode(&mut self, side: Side, records: &[Record], skips: &[RangeInclusive<i64>]) {
-        let topic_kind = self.topic_kinds[side as usize];
+    /// Asks for the schemas of records that are not read yet.
+    fn ask_for_schemas(&mut self, side: Side, records: &[Record]) {
         for record in records {
+            if let Some(payload) = record.payload {
+                self.schemas[side as usize].locate(payload, record.headers);
+            }
+        }
+    }
+
+    /// Decodes records, up to the first one whose schema is not known. Returns its place and the id of the schema.
+    fn decode(
+        &mut self,
+        side: Side,
+        records: &[Record],
+        skips: &[RangeInclusive<i64>],
+    ) -> Option<(usize, SchemaId)> {
+        let topic_kind = self.topic_kinds[side as usize];
+        for (n_read, record) in records.iter().enumerate() {
             let at = Position {
                 side,
                 offset: record.offset,
@@ -165,8 +194,19 @@ impl RecordReader {
                 continue;
             }
             let start = self.batch.events.len();
-            self.decoder
-                .decode(record.payload, topic_kind, at, &mut self.batch);
+            let located = record
+                .payload
+                .map(|payload| self.schemas[side as usize].locate(payload, record.headers));
+            let batch = &mut self.batch;
+            match located {
+                None => self.decoder.decode(None, topic_kind, at, batch),
+                Some(Located::Record(raw)) => self.decoder.decode_raw(raw, topic_kind, at, batch),
+                Some(Located::Invalid(reason)) => {
+                    batch.events.push(Event::new(at, Body::Invalid(reason, None)));
+                }
+                Some(Located::Ignored) => batch.events.push(Event::new(at, Body::Ignored)),
+                Some(Located::Awaits(schema)) => return Some((n_read, schema)),
+            }
             // One unreadable event is enough to report the whole record.
             if let Some(reason) = self.batch.first_reason(start) {
                 self.unreadable.push(UnreadableRecord {
@@ -179,6 +219,7 @@ impl RecordReader {
                 }
             }
         }
+        None
     }
 
     /// Applies the decoded records of one topic, then moves its position to the next offset.

@@ -12,6 +12,7 @@
 //! finish waits for the last one. If many records wait, each thread therefore reads several batches in a row.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
@@ -21,6 +22,7 @@ use super::pair::Pair;
 use super::phase::Phase;
 use super::shard::{DeadLetterSink, Shard, ShardReport};
 use crate::stream::keys::KeyAudit;
+use crate::stream::schemas::Schemas;
 use crate::stream::{Source, queue_of};
 
 /// Number of waiting records from which a thread is woken.
@@ -48,10 +50,11 @@ impl Shards {
     pub fn new(
         sources: Vec<Box<dyn Source>>,
         decoder: &Decoder,
+        schemas: &Arc<Schemas>,
         one_topic: bool,
         max_state_bytes: u64,
     ) -> Shards {
-        let shard = |source| Shard::new(source, decoder.clone(), one_topic);
+        let shard = |source| Shard::new(source, decoder.clone(), schemas, one_topic);
         let shards: Vec<_> = sources.into_iter().map(shard).collect();
         Shards {
             threads: shards.iter().map(|_| None).collect(),

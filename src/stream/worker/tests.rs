@@ -1,5 +1,6 @@
 //! The worker on hand-made inputs: its orders, and what the board then shows.
 
+mod awaited_schema;
 mod catalogue;
 mod looks;
 mod loss_rates;
@@ -31,6 +32,7 @@ const T0: i64 = 1_763_596_800_000;
 struct Stage {
     worker: Worker,
     sources: Vec<Memory>,
+    schemas: Arc<Schemas>,
     board: Arc<Board>,
     telemetry: Arc<Telemetry>,
     ranking: Ranking,
@@ -88,18 +90,21 @@ impl Stage {
         let sources: Vec<Memory> = (0..n).map(|_| Memory::default()).collect();
         let boxed = |source: &Memory| -> Box<dyn Source> { Box::new(source.clone()) };
         let (tell, news) = mpsc::sync_channel(200);
+        let schemas = Arc::new(Schemas::open(&config.formats).expect("no files"));
         let worker = Worker::new(
             config,
             ranking.clone(),
             Arc::clone(&board),
             Arc::clone(&telemetry),
             clock,
+            Arc::clone(&schemas),
             sources.iter().map(boxed).collect(),
         )
         .with_looks((!config.experiments.is_empty()).then_some(tell));
         Stage {
             worker,
             sources,
+            schemas,
             board,
             telemetry,
             ranking,
@@ -253,7 +258,7 @@ impl Stage {
             partition,
             offset,
             timestamp_ms,
-            json: json.to_owned(),
+            payload: json.as_bytes().to_vec(),
         });
         self.worker.read();
     }

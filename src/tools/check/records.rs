@@ -459,6 +459,7 @@ fn remedy(reason: Reason, place: Option<&DecidingField>) -> String {
                             prefix of a schema registry"
             .into(),
         Reason::Malformed => "write records whose bytes fit the schema of their file".into(),
+        Reason::UnknownSchema => "register the schema, or correct [registry] and [schemas]".into(),
         Reason::Tombstone => String::new(),
         Reason::MissingField if is("type") => "send it; or declare the type of the sample's topic, with --as served or --as click; or correct events.type or set events.without_type"
             .into(),

@@ -109,7 +109,12 @@ fn remedy(reason: Reason) -> &'static str {
         Reason::NotJson => {
             "not_json: send one JSON object in UTF-8, each field once, without a prefix of a schema registry"
         }
-        Reason::Malformed => "malformed: write records whose bytes fit the schema of their file",
+        Reason::Malformed => {
+            "malformed: write records whose bytes fit their schema; if they have no prefix of a registry, set events.served.framing or events.click.framing to \"none\""
+        }
+        Reason::UnknownSchema => {
+            "unknown_schema: register the schema of each record; the log names those that are denied or cannot be used"
+        }
         Reason::Tombstone => "tombstone: send no record without a value",
         Reason::MissingField => {
             "missing_field: a list needs request_id, ts and items, a click request_id, ts and item, or the fields that [events] names instead (`abgauge check --sample FILE` lists them); if one topic carries both, each also needs its type; are kafka.served_topic and kafka.clicks_topic swapped?"

@@ -8,17 +8,20 @@
 //! ```
 
 use std::ffi::{CStr, CString};
+use std::fmt;
 use std::ptr;
 use std::slice;
 use std::sync::Arc;
 
+use abgauge_core::decode::framing::Headers;
 use abgauge_core::engine::event::Side;
 use anyhow::Context as _;
 use rdkafka::bindings::{
-    rd_kafka_consume_batch_queue, rd_kafka_message_destroy, rd_kafka_message_errstr, rd_kafka_message_s,
-    rd_kafka_message_timestamp, rd_kafka_queue_destroy, rd_kafka_queue_forward, rd_kafka_queue_get_partition,
-    rd_kafka_queue_length, rd_kafka_queue_new, rd_kafka_queue_s, rd_kafka_resp_err_t,
-    rd_kafka_timestamp_type_t, rd_kafka_topic_name,
+    rd_kafka_consume_batch_queue, rd_kafka_header_get_last, rd_kafka_message_destroy,
+    rd_kafka_message_errstr, rd_kafka_message_headers, rd_kafka_message_s, rd_kafka_message_timestamp,
+    rd_kafka_queue_destroy, rd_kafka_queue_forward, rd_kafka_queue_get_partition, rd_kafka_queue_length,
+    rd_kafka_queue_new, rd_kafka_queue_s, rd_kafka_resp_err_t, rd_kafka_timestamp_type_t,
+    rd_kafka_topic_name,
 };
 use rdkafka::consumer::{BaseConsumer, Consumer as _, ConsumerContext};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
@@ -321,6 +324,7 @@ impl Message {
             timestamp_ms: self.timestamp_ms().unwrap_or(i64::MAX),
             key: self.key(),
             payload: self.payload(),
+            headers: self,
         }
     }
 
@@ -351,6 +355,30 @@ impl Message {
         }
         let error = KafkaError::MessageConsumption(code);
         Input::Fault(client::fault(&error, &self.reason()))
+    }
+}
+
+impl Headers for Message {
+    fn last(&self, name: &CStr) -> Option<&[u8]> {
+        let mut headers = ptr::null_mut();
+        // SAFETY: the message is alive. It owns its headers, which are parsed by the first call.
+        let error = unsafe { rd_kafka_message_headers(self.0, &mut headers) };
+        if error != rd_kafka_resp_err_t::RD_KAFKA_RESP_ERR_NO_ERROR {
+            return None;
+        }
+        let (mut value, mut len) = (ptr::null(), 0);
+        // SAFETY: the headers live as long as the message, and the name ends with a zero byte.
+        let error = unsafe { rd_kafka_header_get_last(headers, name.as_ptr(), &mut value, &mut len) };
+        match error {
+            rd_kafka_resp_err_t::RD_KAFKA_RESP_ERR_NO_ERROR => self.bytes(value.cast_mut(), len),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Debug for Message {
+    fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
+        write!(out, "message at offset {}", self.offset())
     }
 }
 

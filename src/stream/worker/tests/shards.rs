@@ -139,7 +139,7 @@ fn record(draft: &Draft, offset: i64, step: i64) -> Owned {
         partition: draft.partition,
         offset,
         timestamp_ms: ts_ms,
-        json,
+        payload: json.into_bytes(),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
+use abgauge_core::decode::framing::NoHeaders;
 use abgauge_core::engine::event::Side;
 
 use crate::stream::{Input, Record, Source};
@@ -17,7 +18,7 @@ pub struct Owned {
     pub partition: i32,
     pub offset: i64,
     pub timestamp_ms: i64,
-    pub json: String,
+    pub payload: Vec<u8>,
 }
 
 #[derive(Debug, Default, Clone)]
@@ -58,7 +59,8 @@ impl Owned {
             offset: self.offset,
             timestamp_ms: self.timestamp_ms,
             key: Some(b"k"),
-            payload: Some(self.json.as_bytes()),
+            payload: Some(&self.payload),
+            headers: &NoHeaders,
         }
     }
 }

@@ -1,0 +1,176 @@
+//! Schemas of records: known ones, and the wait for those that are not known yet.
+//!
+//! ```text
+//! shard ── SchemaReader ──▶ Schemas ◀── thread `registry` ──▶ GET /schemas/ids/7
+//!             asks once       known, wanted      fetches what is wanted, with backoff
+//! ```
+//!
+//! A shard keeps the schemas that it has seen, so no record waits for a lock. A record whose schema is unknown holds its pair:
+//! its position stays before the record until the schema is known, or until the registry has denied it for
+//! [`DENIED_AFTER`].
+
+mod reader;
+mod registry;
+mod schema_file;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use abgauge_core::decode::framing::{Format, SchemaId};
+use abgauge_core::engine::event::Side;
+use tokio::sync::Notify;
+
+pub use self::reader::{Located, SchemaReader};
+pub use self::registry::RegistryClient;
+pub use self::schema_file::SchemaFile;
+use crate::settings::{Formats, UnusableFile, files};
+
+/// Time for which a registry must deny a schema before its records are invalid. Replicas of a registry lag behind their leader.
+pub const DENIED_AFTER: Duration = Duration::from_secs(60);
+
+/// Bound on the texts of known schemas. The oldest ones are fetched again when they are needed.
+const MAX_BYTES: usize = 256 << 20;
+
+/// Schemas of both topics, shared by all shards and the client of the registry.
+pub struct Schemas {
+    formats: Formats,
+    /// Schemas of the files, by `Side as usize`.
+    files: [Option<Arc<SchemaFile>>; 2],
+    state: Mutex<SchemasState>,
+    wakes_client: Notify,
+}
+
+#[derive(Default)]
+struct SchemasState {
+    known: HashMap<SchemaId, Known>,
+    /// Known schemas in the order of their arrival, with their sizes in bytes.
+    arrivals: VecDeque<(SchemaId, usize)>,
+    n_bytes: usize,
+    wanted: BTreeMap<SchemaId, Wanted>,
+}
+
+/// What is known about a schema.
+#[derive(Debug, Clone)]
+pub enum Known {
+    Usable(Arc<SchemaFile>),
+    /// Records with it are invalid: the registry denies it, or it cannot be used. A denied one is asked for again after a while.
+    Unusable {
+        until: Option<Instant>,
+    },
+}
+
+/// Schema that records wait for.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Wanted {
+    /// Format of the topic in which it was found first.
+    format: Format,
+    /// Problem of the last attempt.
+    problem: Option<String>,
+}
+
+impl Schemas {
+    /// Reads the files of `[schemas]`.
+    ///
+    /// # Errors
+    /// A file cannot be used.
+    pub fn open(formats: &Formats) -> Result<Schemas, UnusableFile> {
+        let [served, click] = &formats.topics;
+        let open = |setting, format, path: &Option<_>| {
+            let path: Option<&Path> = path.as_deref().filter(|_| format != Format::Json);
+            path.map(|path| read_file(setting, format, path)).transpose()
+        };
+        Ok(Schemas {
+            files: [
+                open("schemas.served", served.format, &served.schema)?,
+                open("schemas.click", click.format, &click.schema)?,
+            ],
+            formats: formats.clone(),
+            state: Mutex::default(),
+            wakes_client: Notify::new(),
+        })
+    }
+
+    /// Returns a reader for the records of a topic.
+    pub fn reader(self: &Arc<Self>, side: Side) -> SchemaReader {
+        SchemaReader::new(Arc::clone(self), side)
+    }
+
+    /// Returns what is known about a schema. An unknown one is fetched from now on.
+    fn ask(&self, id: SchemaId, format: Format) -> Option<Known> {
+        let mut state = self.state();
+        let known = state.known.get(&id).cloned();
+        let is_due = match &known {
+            None => true,
+            Some(Known::Unusable { until: Some(until) }) => *until <= Instant::now(),
+            Some(_) => false,
+        };
+        if is_due {
+            state.wanted.entry(id).or_insert_with(|| Wanted {
+                format,
+                problem: None,
+            });
+            self.wakes_client.notify_one();
+        }
+        known
+    }
+
+    pub fn is_known(&self, id: SchemaId) -> bool {
+        self.state().known.contains_key(&id)
+    }
+
+    /// Returns why a schema is not known yet.
+    pub fn problem(&self, id: SchemaId) -> Option<String> {
+        self.state().wanted.get(&id)?.problem.clone()
+    }
+
+    fn wanted(&self) -> Vec<(SchemaId, Format)> {
+        let state = self.state();
+        let wanted = state.wanted.iter();
+        wanted.map(|(id, wanted)| (*id, wanted.format)).collect()
+    }
+
+    fn failed(&self, id: SchemaId, problem: String) {
+        if let Some(wanted) = self.state().wanted.get_mut(&id) {
+            wanted.problem = Some(problem);
+        }
+    }
+
+    pub(in crate::stream) fn arrived(&self, id: SchemaId, known: Known, n_bytes: usize) {
+        let mut state = self.state();
+        state.wanted.remove(&id);
+        state.known.insert(id, known);
+        state.arrivals.push_back((id, n_bytes));
+        state.n_bytes += n_bytes;
+        while state.n_bytes > MAX_BYTES {
+            let Some((oldest, n_bytes)) = state.arrivals.pop_front() else {
+                break;
+            };
+            state.known.remove(&oldest);
+            state.n_bytes -= n_bytes;
+        }
+    }
+
+    /// Reports that a schema lacks fields that the paths of `[events]` need.
+    fn report_missing_fields(&self, _: SchemaId, _: &SchemaFile) {}
+
+    fn state(&self) -> MutexGuard<'_, SchemasState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn read_file(setting: &'static str, format: Format, path: &Path) -> Result<Arc<SchemaFile>, UnusableFile> {
+    let bytes = files::read_for(setting, path)?;
+    let file = SchemaFile::of_file(format, path, &bytes);
+    file.map(Arc::new).map_err(|fault| UnusableFile {
+        setting,
+        message: format!("{}: {fault}", path.display()),
+        remedy: match format {
+            Format::Avro => "name a file with one Avro schema in JSON (.avsc)".to_owned(),
+            _ => "name a descriptor set (`protoc --include_imports --descriptor_set_out`, `buf build -o`), or a .proto file without imports of your own".to_owned(),
+        },
+    })
+}

@@ -1,0 +1,344 @@
+//! The reader of framed records and the client, against a registry in this process.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use abgauge_core::decode::framing::{Framing, NoHeaders};
+use abgauge_core::decode::schema::RawRecord;
+use abgauge_core::engine::event::Reason;
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
+use hyper::server::conn::http1;
+use hyper_util::rt::TokioIo;
+use hyper_util::service::TowerToHyperService;
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::settings::{self, Config};
+
+const LIST: &str = r#"{"type":"record","name":"List","fields":[{"name":"id","type":"string"}]}"#;
+
+/// Answers by path, and what was asked.
+#[derive(Default)]
+struct Book {
+    pages: Mutex<HashMap<String, String>>,
+    /// Status of every answer; 0 for the usual one.
+    status: AtomicUsize,
+    asked: Mutex<Vec<(String, Option<String>)>>,
+}
+
+struct FakeRegistry {
+    book: Arc<Book>,
+    url: String,
+    stop: CancellationToken,
+}
+
+impl FakeRegistry {
+    async fn start() -> FakeRegistry {
+        let book = Arc::new(Book::default());
+        let router = Router::new().fallback(answer).with_state(Arc::clone(&book));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+            .await
+            .expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let stop = CancellationToken::new();
+        let stopped = stop.clone();
+        tokio::spawn(async move {
+            while let Ok((connection, _)) = listener.accept().await {
+                let service = TowerToHyperService::new(router.clone());
+                let served = http1::Builder::new().serve_connection(TokioIo::new(connection), service);
+                tokio::spawn(stopped.clone().run_until_cancelled_owned(served));
+            }
+        });
+        FakeRegistry { book, url, stop }
+    }
+
+    fn write(&self, path: &str, schema: &serde_json::Value) {
+        let mut pages = self.book.pages.lock().expect("not poisoned");
+        pages.insert(path.to_owned(), schema.to_string());
+    }
+
+    fn n_asked(&self) -> usize {
+        self.book.asked.lock().expect("not poisoned").len()
+    }
+
+    /// Starts a client with these further settings.
+    fn client(&self, more: &str) -> Arc<Schemas> {
+        let config = config(&format!("registry.url = \"{}\"\n{more}", self.url));
+        let schemas = Arc::new(Schemas::open(&config.formats).expect("no files"));
+        let client = RegistryClient::open(&schemas).expect("no files");
+        let client = client
+            .expect("a registry")
+            .denying_after(Duration::from_millis(300));
+        tokio::spawn(client.run(self.stop.clone()));
+        schemas
+    }
+}
+
+impl Drop for FakeRegistry {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+async fn answer(State(book): State<Arc<Book>>, request: Request) -> Response {
+    let path = request.uri().path().to_owned();
+    let authorization = request.headers().get("authorization");
+    let authorization = authorization.and_then(|value| Some(value.to_str().ok()?.to_owned()));
+    book.asked
+        .lock()
+        .expect("not poisoned")
+        .push((path.clone(), authorization));
+    let status = book.status.load(Ordering::Relaxed);
+    if status > 0 {
+        return StatusCode::from_u16(status as u16)
+            .expect("a status")
+            .into_response();
+    }
+    match book.pages.lock().expect("not poisoned").get(&path) {
+        Some(page) => page.clone().into_response(),
+        None => StatusCode::NOT_FOUND.into_response(),
+    }
+}
+
+fn config(more: &str) -> Config {
+    let text = format!("kafka.brokers = \"b:1\"\nevents.served.format = \"avro\"\n{more}");
+    match settings::load_text("abgauge.toml", &text, std::iter::empty()) {
+        Ok(config) => config,
+        Err(errors) => panic!("{errors}: {:?}", errors.lines().collect::<Vec<_>>()),
+    }
+}
+
+/// Waits for a condition.
+async fn until(mut is_met: impl FnMut() -> bool) {
+    let waited = async {
+        while !is_met() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), waited)
+        .await
+        .expect("it comes to pass");
+}
+
+fn framed(id: u32) -> Vec<u8> {
+    [&[0][..], &id.to_be_bytes(), &[4], b"r7"].concat()
+}
+
+fn json(located: Located) -> String {
+    match located {
+        Located::Record(record) => String::from_utf8(record.to_json().into_owned()).expect("UTF-8"),
+        other => format!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_schema_is_fetched_once_with_its_references() {
+    let registry = FakeRegistry::start().await;
+    let outer = r#"{"type":"record","name":"Outer","fields":[{"name":"list","type":"List"}]}"#;
+    let reference = serde_json::json!({"name": "List", "subject": "list/value", "version": 3});
+    registry.write(
+        "/schemas/ids/7",
+        &serde_json::json!({"schema": outer, "references": [reference]}),
+    );
+    registry.write(
+        "/subjects/list%2Fvalue/versions/3",
+        &serde_json::json!({"schema": LIST}),
+    );
+    let schemas = registry.client("");
+    let mut reader = schemas.reader(Side::Served);
+    let record = framed(7);
+    assert!(matches!(
+        reader.locate(&record, &NoHeaders),
+        Located::Awaits(SchemaId::Id(7))
+    ));
+    until(|| schemas.is_known(SchemaId::Id(7))).await;
+    for _ in 0..3 {
+        assert_eq!(
+            json(reader.locate(&record, &NoHeaders)),
+            r#"{"list":{"id":"r7"}}"#
+        );
+    }
+    assert_eq!(registry.n_asked(), 2);
+}
+
+#[tokio::test]
+async fn a_registry_that_fails_is_asked_again_until_it_answers() {
+    let registry = FakeRegistry::start().await;
+    registry.write("/schemas/ids/7", &serde_json::json!({"schema": LIST}));
+    registry.book.status.store(500, Ordering::Relaxed);
+    let schemas = registry.client("");
+    let mut reader = schemas.reader(Side::Served);
+    let id = SchemaId::Id(7);
+    assert!(matches!(
+        reader.locate(&framed(7), &NoHeaders),
+        Located::Awaits(_)
+    ));
+    until(|| schemas.problem(id).is_some()).await;
+    let problem = schemas.problem(id).expect("a problem");
+    assert_eq!(
+        problem,
+        format!("{}: it answers 500 Internal Server Error", registry.url)
+    );
+    // However long it fails, the record waits.
+    until(|| registry.n_asked() >= 3).await;
+    assert!(!schemas.is_known(id));
+    registry.book.status.store(0, Ordering::Relaxed);
+    until(|| schemas.is_known(id)).await;
+    assert_eq!(schemas.problem(id), None);
+    assert_eq!(json(reader.locate(&framed(7), &NoHeaders)), r#"{"id":"r7"}"#);
+}
+
+#[tokio::test]
+async fn a_denied_schema_is_unknown_only_after_a_while() {
+    let registry = FakeRegistry::start().await;
+    let schemas = registry.client("");
+    let mut reader = schemas.reader(Side::Served);
+    let id = SchemaId::Id(8);
+    assert!(matches!(
+        reader.locate(&framed(8), &NoHeaders),
+        Located::Awaits(_)
+    ));
+    until(|| schemas.problem(id).is_some()).await;
+    let problem = schemas.problem(id).expect("a problem");
+    assert!(problem.starts_with("the registry does not know it"), "{problem}");
+    assert!(!schemas.is_known(id));
+    until(|| schemas.is_known(id)).await;
+    assert!(matches!(
+        reader.locate(&framed(8), &NoHeaders),
+        Located::Invalid(Reason::UnknownSchema)
+    ));
+}
+
+#[tokio::test]
+async fn credentials_are_sent_and_a_refusal_names_the_settings() {
+    let registry = FakeRegistry::start().await;
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(file.path(), "hunter2\n").expect("it is written");
+    let more = format!(
+        "registry.username = \"ab\"\nregistry.password_file = {:?}",
+        file.path()
+    );
+    registry.book.status.store(401, Ordering::Relaxed);
+    let schemas = registry.client(&more);
+    schemas.ask(SchemaId::Id(7), Format::Avro);
+    until(|| schemas.problem(SchemaId::Id(7)).is_some()).await;
+    let problem = schemas.problem(SchemaId::Id(7)).expect("a problem");
+    assert!(
+        problem.contains("check registry.username and registry.password_file"),
+        "{problem}"
+    );
+    let asked = registry.book.asked.lock().expect("not poisoned")[0].clone();
+    assert_eq!(
+        asked,
+        (
+            "/schemas/ids/7".to_owned(),
+            Some("Basic YWI6aHVudGVyMg==".to_owned())
+        )
+    );
+}
+
+#[tokio::test]
+async fn the_next_address_answers_for_one_that_is_down() {
+    let registry = FakeRegistry::start().await;
+    registry.write("/schemas/ids/7", &serde_json::json!({"schema": LIST}));
+    // Port 1 is closed.
+    let more = format!("registry.url = \"http://127.0.0.1:1,{}\"", registry.url);
+    let config = config(&more);
+    let schemas = Arc::new(Schemas::open(&config.formats).expect("no files"));
+    let client = RegistryClient::open(&schemas)
+        .expect("no files")
+        .expect("a registry");
+    tokio::spawn(client.run(registry.stop.clone()));
+    schemas.ask(SchemaId::Id(7), Format::Avro);
+    until(|| schemas.is_known(SchemaId::Id(7))).await;
+}
+
+#[tokio::test]
+async fn ids_of_apicurio_are_fetched_by_its_own_api() {
+    let registry = FakeRegistry::start().await;
+    let list: serde_json::Value = serde_json::from_str(LIST).expect("JSON");
+    registry.write("/apis/registry/v2/ids/globalIds/9", &list);
+    let config = config(&format!(
+        "registry.url = \"{}/apis/ccompat/v7\"\nevents.served.framing = \"apicurio2\"",
+        registry.url
+    ));
+    let schemas = Arc::new(Schemas::open(&config.formats).expect("no files"));
+    let client = RegistryClient::open(&schemas)
+        .expect("no files")
+        .expect("a registry");
+    tokio::spawn(client.run(registry.stop.clone()));
+    let mut reader = schemas.reader(Side::Served);
+    let record = [&[0][..], &9_u64.to_be_bytes(), &[4], b"r7"].concat();
+    assert!(matches!(
+        reader.locate(&record, &NoHeaders),
+        Located::Awaits(SchemaId::Global(9))
+    ));
+    until(|| schemas.is_known(SchemaId::Global(9))).await;
+    assert_eq!(json(reader.locate(&record, &NoHeaders)), r#"{"id":"r7"}"#);
+}
+
+#[test]
+fn a_file_reads_records_with_and_without_framing() {
+    let file = tempfile::NamedTempFile::with_suffix(".avsc").expect("a file");
+    std::fs::write(file.path(), LIST).expect("it is written");
+    let config = config(&format!("schemas.served = {:?}", file.path()));
+    let schemas = Arc::new(Schemas::open(&config.formats).expect("a file"));
+    let mut reader = schemas.reader(Side::Served);
+    let mut deflated = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut deflated, b"\x04r7").expect("it is compressed");
+    let deflated = deflated.finish().expect("it is compressed");
+    let glue = [&[3, 5][..], &[9; 16], &deflated].concat();
+    for record in [b"\x04r7".to_vec(), framed(7), glue] {
+        assert_eq!(json(reader.locate(&record, &NoHeaders)), r#"{"id":"r7"}"#);
+    }
+    // An empty id begins like a prefix.
+    assert_eq!(json(reader.locate(&[0], &NoHeaders)), r#"{"id":""}"#);
+    let other = [&[0xc3, 1][..], &[7; 8], &[4], b"r7"].concat();
+    assert!(matches!(
+        reader.locate(&other, &NoHeaders),
+        Located::Invalid(Reason::UnknownSchema)
+    ));
+}
+
+#[test]
+fn json_is_read_behind_any_prefix() {
+    let schemas = |more: &str| {
+        let config = config(&format!("registry.url = \"http://a\"\n{more}"));
+        Arc::new(Schemas::open(&config.formats).expect("no files"))
+    };
+    let by = |framing: Framing, record: &[u8]| {
+        let (word, _) = Framing::ALL
+            .iter()
+            .find(|(_, of)| *of == framing)
+            .expect("a word");
+        let schemas = schemas(&format!("events.click.framing = \"{word}\""));
+        let mut reader = schemas.reader(Side::Clicks);
+        match reader.locate(record, &NoHeaders) {
+            Located::Record(RawRecord { bytes, schema: None }) => bytes.to_vec(),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(by(Framing::Detect, b"{}"), b"{}");
+    assert_eq!(by(Framing::Detect, b"\0\0\0\0\x07{}"), b"{}");
+    assert_eq!(by(Framing::Apicurio2, b"\0\0\0\0\0\0\0\0\x07{}"), b"{}");
+    assert_eq!(by(Framing::Detect, b"\0"), b"\0");
+    assert_eq!(by(Framing::None, b"\0\0\0\0\x07{}"), b"\0\0\0\0\x07{}");
+}
+
+#[test]
+fn a_file_that_is_no_schema_is_refused_with_its_setting() {
+    let file = tempfile::NamedTempFile::with_suffix(".avsc").expect("a file");
+    std::fs::write(file.path(), "{\"type\":\"recrod\"}").expect("it is written");
+    let config = config(&format!("schemas.served = {:?}", file.path()));
+    let Err(error) = Schemas::open(&config.formats) else {
+        panic!("it is accepted");
+    };
+    assert_eq!(error.setting, "schemas.served");
+    assert!(
+        error.message.contains("the schema uses the type `recrod`"),
+        "{error}"
+    );
+}
