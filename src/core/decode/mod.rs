@@ -14,6 +14,7 @@ mod marks;
 mod name;
 mod no_user;
 mod plain;
+mod protobuf;
 mod scan;
 pub mod schema;
 pub mod shape;
@@ -206,9 +207,23 @@ impl Decoder {
             Some(body) => before.append(body, at, batch),
             None => {
                 before.cut(batch);
-                self.decode_record(LocatedRecord::of(record), hash, topic_kind, at, batch);
+                self.decode_raw_by_paths(record, topic_kind, at, batch);
             }
         }
+    }
+
+    /// Decodes like [`Decoder::decode_raw`], but only by the paths of the shape. Public so that tests and fuzzing can compare.
+    pub fn decode_raw_by_paths(
+        &self,
+        record: RawRecord,
+        topic_kind: Option<Kind>,
+        at: Position,
+        batch: &mut Batch,
+    ) {
+        let merged = record.merged();
+        let record = record.with(merged.as_deref());
+        let hash = record.schema_hash();
+        self.decode_record(LocatedRecord::of(record), hash, topic_kind, at, batch);
     }
 
     fn decode_record(

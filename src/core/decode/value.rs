@@ -9,9 +9,9 @@ use std::ops::Deref;
 use jiff::Timestamp;
 use jiff::tz::Offset;
 
-use super::avro;
+use super::name::FieldName;
 use super::shape::{TsUnit, Zone};
-use super::{MAX_ID_BYTES, json, time};
+use super::{MAX_ID_BYTES, avro, json, protobuf, time};
 use crate::engine::event::Reason;
 
 /// Value of a field.
@@ -22,6 +22,10 @@ pub(super) enum Value<'a> {
     Null,
     Bool(bool),
     Integer(i64),
+    /// Integer that does not fit into 63 bits.
+    Unsigned(u64),
+    /// Integer 0 that may just as well be absent.
+    Zero,
     Float(f64),
     /// UTF-8, which is checked only when it is read.
     Text(&'a [u8]),
@@ -31,10 +35,24 @@ pub(super) enum Value<'a> {
     Time(i64),
     /// Milliseconds since 1970 in an unspecified zone.
     LocalTime(i64),
-    Array(avro::AvroArray<'a>),
-    Object(avro::AvroObject<'a>),
+    Array(Array<'a>),
+    Object(Object<'a>),
     /// Bytes that do not fit their schema.
     Malformed,
+}
+
+/// Array in a record with a schema.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Array<'a> {
+    Avro(avro::AvroArray<'a>),
+    Protobuf(protobuf::ProtobufArray<'a>),
+}
+
+/// Object in a record with a schema.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Object<'a> {
+    Avro(avro::AvroObject<'a>),
+    Protobuf(protobuf::ProtobufObject<'a>),
 }
 
 /// Text form of bytes.
@@ -108,6 +126,8 @@ impl<'a> Value<'a> {
         match self {
             Value::Json(raw) => json::integer(raw).map(Text::Borrowed),
             Value::Integer(number) => Ok(Text::Short(InlineText::of(format_args!("{number}")))),
+            Value::Unsigned(number) => Ok(Text::Short(InlineText::of(format_args!("{number}")))),
+            Value::Zero => Ok(Text::Borrowed("0")),
             Value::Bytes(bytes, Notation::Decimal { scale }) => {
                 // `5.00` is 5, whatever the scale of the schema.
                 let number = decimal_text(bytes, scale).ok_or(Reason::Number)?;
@@ -133,9 +153,11 @@ impl<'a> Value<'a> {
     /// Returns the text of a string or an integer, of any length.
     pub fn text_or_integer(self) -> Result<Text<'a>, Reason> {
         match self {
-            Value::Integer(_) | Value::Float(_) | Value::Bytes(_, Notation::Decimal { .. }) => {
-                self.integer_text()
-            }
+            Value::Integer(_)
+            | Value::Unsigned(_)
+            | Value::Zero
+            | Value::Float(_)
+            | Value::Bytes(_, Notation::Decimal { .. }) => self.integer_text(),
             Value::Json(raw) if !raw.starts_with('"') => self.integer_text(),
             value => value.text(),
         }
@@ -178,6 +200,11 @@ impl<'a> Value<'a> {
                 None | Some(TsUnit::Milliseconds) => time::integer_ms(number),
                 Some(unit) => time::number_ms(&InlineText::of(format_args!("{number}")), unit),
             },
+            Value::Unsigned(number) => match unit {
+                None | Some(TsUnit::Milliseconds) => Err(Reason::TsRange),
+                Some(unit) => time::number_ms(&format!("{number}"), unit),
+            },
+            Value::Zero => Err(Reason::MissingField),
             Value::Float(number) => match unit {
                 None => Err(Reason::Number),
                 Some(unit) => time::number_ms(&format!("{number}"), unit),
@@ -221,6 +248,8 @@ impl<'a> Value<'a> {
             Value::Null => return Ok(false),
             Value::Bool(flag) => return Ok(flag),
             Value::Integer(number) => return Ok(number != 0),
+            Value::Unsigned(_) => return Ok(true),
+            Value::Zero => return Ok(false),
             Value::Time(ms) | Value::LocalTime(ms) => return Ok(ms != 0),
             Value::Bytes(_, Notation::Decimal { .. }) => return Ok(&*self.integer_text()? != "0"),
             Value::Array(_) => return self.time(None, Some(Zone::UTC)).map(|_| true),
@@ -244,7 +273,8 @@ impl<'a> Value<'a> {
     pub fn elements(self) -> Result<Elements<'a>, Reason> {
         match self {
             Value::Json(raw) => json::elements(raw).map(Elements::Json),
-            Value::Array(array) => Ok(Elements::Avro(array.elements())),
+            Value::Array(Array::Avro(array)) => Ok(Elements::Avro(array.elements())),
+            Value::Array(Array::Protobuf(array)) => Ok(Elements::Protobuf(array.elements())),
             Value::Malformed => Err(Reason::Malformed),
             _ => Err(Reason::WrongType),
         }
@@ -262,10 +292,7 @@ impl<'a> Value<'a> {
                 }
                 Ok(())
             }
-            Value::Object(object) => object.each(
-                |name| Some(name.text),
-                |name, value| each(Ok(Text::Borrowed(name)), value),
-            ),
+            Value::Object(object) => object.entries(each),
             Value::Malformed => Err(Reason::Malformed),
             _ => Err(Reason::WrongType),
         }
@@ -303,8 +330,15 @@ impl<'a> Value<'a> {
             Value::Null => (1, 0, &[]),
             Value::Bool(flag) => (2 + u8::from(flag), 0, &[]),
             Value::Text(text) => (4, 0, text),
-            Value::Array(array) => (5, array.type_id(), array.bytes()),
-            Value::Object(object) => (6, object.type_id(), object.bytes()),
+            Value::Array(Array::Avro(array)) => (5, array.type_id(), array.bytes()),
+            Value::Object(Object::Avro(object)) => (6, object.type_id(), object.bytes()),
+            Value::Array(Array::Protobuf(array)) => (5, array.0.field.id, array.0.bytes),
+            Value::Object(Object::Protobuf(object)) => {
+                let (kind, id) = object.type_id();
+                (6 + kind, id, object.bytes())
+            }
+            Value::Zero => (8, 0, &[]),
+            Value::Integer(number) => (8, number.try_into().ok()?, &[]),
             _ => return None,
         })
     }
@@ -329,9 +363,9 @@ impl<'a> Value<'a> {
                 to.push_str(&self.text().map_or_else(|_| quoted(HIDDEN), |text| quoted(&text)));
             }
             Value::Malformed => to.push_str(&quoted(HIDDEN)),
-            Value::Array(array) => {
+            array @ Value::Array(_) => {
                 to.push('[');
-                for (n, element) in array.elements().enumerate() {
+                for (n, element) in array.elements().into_iter().flatten().enumerate() {
                     to.push_str(if n > 0 { "," } else { "" });
                     element.write_json(to);
                 }
@@ -340,23 +374,25 @@ impl<'a> Value<'a> {
             Value::Object(object) => {
                 let mut n = 0;
                 to.push('{');
-                let _ = object.each(
-                    |name| Some(name.text),
-                    |name, value| {
-                        to.push_str(if n > 0 { "," } else { "" });
-                        to.push_str(&quoted(name));
-                        to.push(':');
-                        value.write_json(to);
-                        n += 1;
-                        Ok(())
-                    },
-                );
+                let _ = object.entries(|name, value| {
+                    let name = name?;
+                    to.push_str(if n > 0 { "," } else { "" });
+                    to.push_str(&quoted(&name));
+                    to.push(':');
+                    value.write_json(to);
+                    n += 1;
+                    Ok(())
+                });
                 // The fields behind a damaged one are left out.
                 to.push('}');
             }
             Value::Integer(number) | Value::Time(number) => {
                 let _ = write!(to, "{number}");
             }
+            Value::Unsigned(number) => {
+                let _ = write!(to, "{number}");
+            }
+            Value::Zero => to.push('0'),
             // As text without a zone, because a number would have one.
             Value::LocalTime(ms) => match Timestamp::from_millisecond(ms) {
                 Ok(time) => to.push_str(&quoted(&Offset::UTC.to_datetime(time).to_string())),
@@ -367,6 +403,37 @@ impl<'a> Value<'a> {
             }
             // JSON has no number for it.
             Value::Float(number) => to.push_str(&quoted(&number.to_string())),
+        }
+    }
+}
+
+impl<'a> Object<'a> {
+    /// Calls `take` with each value that `find` accepts by its name.
+    ///
+    /// # Errors
+    /// [`Reason::Malformed`] if the bytes do not fit the schema. Errors of `take` are passed on.
+    pub fn each<W>(
+        self,
+        find: impl FnMut(FieldName<'_>) -> Option<W>,
+        take: impl FnMut(W, Value<'a>) -> Result<(), Reason>,
+    ) -> Result<(), Reason> {
+        match self {
+            Object::Avro(object) => object.each(find, take),
+            Object::Protobuf(object) => object.each(find, take),
+        }
+    }
+
+    /// Calls back with the name and the value of each field.
+    fn entries(
+        self,
+        mut each: impl FnMut(Result<Text<'a>, Reason>, Value<'a>) -> Result<(), Reason>,
+    ) -> Result<(), Reason> {
+        match self {
+            Object::Avro(object) => object.each(
+                |name| Some(name.text),
+                |name, value| each(Ok(Text::Borrowed(name)), value),
+            ),
+            Object::Protobuf(object) => object.entries(each),
         }
     }
 }
@@ -385,6 +452,7 @@ fn utf8(text: &[u8]) -> Result<&str, Reason> {
 pub(super) enum Elements<'a> {
     Json(json::JsonParts<'a>),
     Avro(avro::AvroElements<'a>),
+    Protobuf(protobuf::ProtobufElements<'a>),
 }
 
 impl<'a> Iterator for Elements<'a> {
@@ -395,6 +463,7 @@ impl<'a> Iterator for Elements<'a> {
         match self {
             Elements::Json(parts) => parts.next().map(Value::Json),
             Elements::Avro(elements) => elements.next(),
+            Elements::Protobuf(elements) => elements.next(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Reads and skips values. The bytes may be damaged, so every length and index is checked, and nesting is bounded.
 
 use super::super::name::FieldName;
-use super::super::value::Value;
+use super::super::value::{Array, Object, Value};
 use super::schema::{AvroField, AvroSchema, AvroType, NumberMeaning, TypeId};
 use crate::engine::event::Reason;
 
@@ -275,18 +275,18 @@ impl<'a> AvroBytes<'a> {
             AvroType::Integer(meaning) => meaning.value(self.long()?),
             AvroType::Array(of) => {
                 let bytes = self.within(id)?;
-                Value::Array(AvroArray { id, of: *of, bytes })
+                Value::Array(Array::Avro(AvroArray { id, of: *of, bytes }))
             }
-            AvroType::Map(of) => Value::Object(AvroObject {
+            AvroType::Map(of) => Value::Object(Object::Avro(AvroObject {
                 id,
                 of: Fields::Map(*of),
                 bytes: self.within(id)?,
-            }),
-            AvroType::Record(fields) => Value::Object(AvroObject {
+            })),
+            AvroType::Record(fields) => Value::Object(Object::Avro(AvroObject {
                 id,
                 of: Fields::Record(fields),
                 bytes: self.within(id)?,
-            }),
+            })),
             AvroType::Null => Value::Null,
             AvroType::Boolean => match self.byte()? {
                 0 => Value::Bool(false),

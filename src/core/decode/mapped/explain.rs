@@ -67,8 +67,10 @@ impl Decoder {
     /// Explains the result of [`Decoder::decode`] for each event of a record in words. It is slow.
     pub fn explain<'a>(&self, record: impl Into<RawRecord<'a>>, topic_kind: Option<Kind>) -> Vec<Explained> {
         let mut explained = Vec::new();
+        let record = record.into();
+        let merged = record.merged();
         self.mapped
-            .each_event(LocatedRecord::of(record.into()), |fields| match fields {
+            .each_event(LocatedRecord::of(record.with(merged.as_deref())), |fields| match fields {
                 Ok(fields) => self.explain_event(&fields, topic_kind, &mut explained),
                 Err(Problem { reason, field }) => explained.push(Explained::Refused {
                     reason,

@@ -413,6 +413,7 @@ impl Mapped {
                 let record = avro::AvroObject::of_payload(schema, record.bytes).ok()?;
                 direct.avro(record, topic_kind, reader)
             }
+            Some(Schema::Protobuf(_)) => None,
         }
     }
 

@@ -97,35 +97,6 @@ fn record(fields: &Json) -> Json {
     json!({"type": "record", "name": "Event", "fields": fields})
 }
 
-/// Reads a record twice, the second time with its arms remembered, and by its paths alone, and checks that all agree.
-fn read_by(decoder: &Decoder, schema: &Schema, bytes: &[u8], topic_kind: Option<Kind>) -> Read {
-    let at = Position {
-        side: Side::Served,
-        offset: 0,
-        record_ts_ms: 0,
-    };
-    let written = RawRecord {
-        bytes,
-        schema: Some(schema),
-    };
-    let mut batch = Batch::default();
-    decoder.decode_raw(written, topic_kind, at, &mut batch);
-    decoder.decode_raw(written, topic_kind, at, &mut batch);
-    let mut by_paths = Batch::default();
-    decoder.decode_record(
-        LocatedRecord::of(written),
-        written.schema_hash(),
-        topic_kind,
-        at,
-        &mut by_paths,
-    );
-    let of = |batch: &Batch, n: usize| read(batch, &batch.events[n]);
-    assert_eq!(of(&batch, 0), of(&by_paths, 0));
-    assert_eq!(of(&batch, 1), of(&by_paths, 0));
-    assert_eq!(batch.events.len(), 2);
-    of(&batch, 0)
-}
-
 /// Checks that a record in Avro gives the event of the same record in JSON.
 #[track_caller]
 fn check_same(shape: Option<&Shape>, schema: &Json, value: &Json) -> Read {

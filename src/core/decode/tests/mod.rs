@@ -6,6 +6,7 @@ mod both_ways;
 mod cases;
 mod composite;
 mod plain;
+mod protobuf;
 mod random;
 mod rows;
 mod several;
@@ -13,6 +14,7 @@ mod shapes;
 mod spellings;
 mod usual;
 
+use super::schema::{RawRecord, Schema};
 use super::*;
 use crate::engine::event::{ArmName, RefusedClick, Side, Unreadable};
 
@@ -83,6 +85,30 @@ fn decode_as(payload: Option<&[u8]>, topic_kind: Option<Kind>) -> Read {
         ),
     }
     read(&batch, &batch.events[1])
+}
+
+/// Reads a record twice, the second time with its arms remembered, and by its paths alone, and checks that all agree.
+#[track_caller]
+fn read_by(decoder: &Decoder, schema: &Schema, bytes: &[u8], topic_kind: Option<Kind>) -> Read {
+    let at = Position {
+        side: Side::Served,
+        offset: 0,
+        record_ts_ms: 0,
+    };
+    let written = RawRecord {
+        bytes,
+        schema: Some(schema),
+    };
+    let mut batch = Batch::default();
+    decoder.decode_raw(written, topic_kind, at, &mut batch);
+    decoder.decode_raw(written, topic_kind, at, &mut batch);
+    let mut by_paths = Batch::default();
+    decoder.decode_raw_by_paths(written, topic_kind, at, &mut by_paths);
+    let of = |batch: &Batch, n: usize| read(batch, &batch.events[n]);
+    assert_eq!(of(&batch, 0), of(&by_paths, 0));
+    assert_eq!(of(&batch, 1), of(&by_paths, 0));
+    assert_eq!(batch.events.len(), 2);
+    of(&batch, 0)
 }
 
 fn read(batch: &Batch, event: &Event) -> Read {

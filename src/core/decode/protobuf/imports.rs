@@ -1,0 +1,76 @@
+//! Compiles schema text, with the files that registries leave out.
+
+use std::cell::RefCell;
+
+use prost::Message as _;
+use protox::Compiler;
+use protox::file::{ChainFileResolver, File, FileResolver, GoogleFileResolver};
+
+use super::super::avro::SchemaFault;
+use super::descriptors::{FileDescriptor, FileSet};
+
+/// Name of the main file, which no import has.
+const MAIN: &str = "abgauge/main.proto";
+
+/// Files that Confluent's clients bring along.
+const CONFLUENT: [(&str, &str); 2] = [
+    ("confluent/meta.proto", include_str!("confluent/meta.proto")),
+    ("confluent/types/decimal.proto", include_str!("confluent/types/decimal.proto")),
+];
+
+/// Files that are given as text.
+struct GivenFiles {
+    files: Vec<(String, String)>,
+}
+
+impl FileResolver for GivenFiles {
+    fn open_file(&self, name: &str) -> Result<File, protox::Error> {
+        match self.files.iter().find(|(known, _)| known == name) {
+            Some((_, text)) => File::from_source(name, text),
+            None => Err(protox::Error::file_not_found(name)),
+        }
+    }
+}
+
+/// Compiles a text to a descriptor set. Its last file is the text's own.
+pub(in super::super) fn compile(text: &str, imports: &[(String, String)]) -> Result<Vec<u8>, SchemaFault> {
+    let mut files = vec![(MAIN.to_owned(), text.to_owned())];
+    files.extend(imports.iter().cloned());
+    compile_file(MAIN, files)
+}
+
+fn compile_file(name: &str, mut files: Vec<(String, String)>) -> Result<Vec<u8>, SchemaFault> {
+    files.extend(CONFLUENT.map(|(name, text)| (name.to_owned(), text.to_owned())));
+    let mut resolver = ChainFileResolver::new();
+    resolver.add(GivenFiles { files });
+    resolver.add(GoogleFileResolver::new());
+    let mut compiler = Compiler::with_file_resolver(resolver);
+    compiler.include_imports(true);
+    let opened = compiler.open_file(name);
+    opened.map_err(|error| SchemaFault(format!("cannot be compiled: {error}")))?;
+    Ok(compiler.encode_file_descriptor_set())
+}
+
+/// Returns the well-known files that a set imports, but does not contain.
+pub(super) fn missing(set: &FileSet, main: &FileDescriptor) -> Result<FileSet, SchemaFault> {
+    let all = || set.files.iter().chain([main]);
+    let missing = RefCell::new(FileSet::default());
+    let is_there = |name: &str| {
+        all().any(|file| file.name == name) || missing.borrow().files.iter().any(|file| file.name == name)
+    };
+    for name in all().flat_map(|file| &file.imports) {
+        let is_known = name.starts_with("google/protobuf/") || CONFLUENT.iter().any(|(known, _)| known == name);
+        if is_there(name) || !is_known {
+            continue;
+        }
+        // It is not an error if it is unknown here: the types of that file are just not read.
+        let Ok(bytes) = compile_file(name, Vec::new()) else {
+            continue;
+        };
+        let compiled = FileSet::decode(&bytes[..]).map_err(|error| SchemaFault(error.to_string()))?;
+        let new: Vec<FileDescriptor> =
+            compiled.files.into_iter().filter(|file| !is_there(&file.name)).collect();
+        missing.borrow_mut().files.extend(new);
+    }
+    Ok(missing.into_inner())
+}
