@@ -45,7 +45,7 @@ families! {
     lag: IntGaugeVec = "abgauge_consumer_lag_records" ["topic", "partition"]
         "Records between the read position and the end of the log.";
     held: IntGaugeVec = "abgauge_partition_held" ["topic", "partition"]
-        "1 while a partition cannot advance because a batch is unreadable, else 0.";
+        "1 while a partition cannot advance because a batch is unreadable or a schema is not known yet, else 0.";
     watermark_delay: GaugeVec = "abgauge_watermark_delay_seconds" ["topic", "partition"]
         "How far the watermark of a partition is behind the live end, in event time.";
     event_ahead: GaugeVec = "abgauge_event_ahead_seconds" ["topic", "partition"]

@@ -17,6 +17,7 @@ mod suggest;
 mod tests;
 
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use abgauge_core::nouns::number_of;
 
@@ -30,6 +31,7 @@ use crate::stream::bounds::MemoryBounds;
 use crate::stream::kafka::inspect::inspect;
 use crate::stream::kafka::properties;
 use crate::stream::kafka::topics::create_state_topic;
+use crate::stream::schemas::{RegistryClient, Schemas};
 pub use admission::{Admission, admission, unfit};
 pub(crate) use judge::no_way_in;
 pub use records::Records;
@@ -145,6 +147,7 @@ fn offline(config: &Config) -> Vec<Finding> {
         .chain(catalogue(config))
         .chain(http_files(config))
         .chain(webhook_files(config))
+        .chain(schema_files(config))
         .collect()
 }
 
@@ -246,6 +249,25 @@ fn webhook_files(config: &Config) -> Option<Finding> {
             fault.remedy,
         ),
     })
+}
+
+/// Checks the files named under `[schemas]` and `[registry]`. The registry is not asked.
+fn schema_files(config: &Config) -> Option<Finding> {
+    let formats = &config.formats;
+    let has_files = formats.topics.iter().any(|topic| topic.schema.is_some());
+    let opened = Schemas::open(formats).and_then(|schemas| RegistryClient::open(&Arc::new(schemas)));
+    match (opened, &formats.registry) {
+        (Err(fault), _) => Some(Finding::new(
+            ResultLevel::Error(CheckFailure::Configuration),
+            fault.to_string(),
+            fault.remedy,
+        )),
+        (Ok(_), Some(registry)) => Some(Finding::ok(format!(
+            "schemas come from the registry {}; its files can be read",
+            registry.urls[0]
+        ))),
+        (Ok(_), None) => has_files.then(|| Finding::ok("the files of [schemas] can be read")),
+    }
 }
 
 /// Inspects the cluster without changing it. Takes some seconds.

@@ -14,7 +14,7 @@ mod tests;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use abgauge_core::engine::event::Kind;
+use abgauge_core::engine::event::{Kind, Side};
 use rdkafka::admin::{AdminClient, AdminOptions, ConfigResource, ResourceSpecifier};
 use rdkafka::config::FromClientConfigAndContext as _;
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
@@ -24,7 +24,7 @@ use rdkafka::{Offset, TopicPartitionList};
 
 use self::complaints::ClientComplaints;
 pub use self::failure::{Failure, Trouble};
-pub use self::sample::Sample;
+pub use self::sample::{Sample, SampleReader, SchemaUse};
 pub use self::state::{FoundState, StateFacts};
 pub use self::storing::{InputFacts, StoringFacts, TopicsAgain, before_storing, while_storing};
 pub use self::survey::{LogSpan, Survey};
@@ -101,13 +101,20 @@ fn inspect_within(answer: Duration, config: &Config) -> Result<ClusterFacts, Fai
     let served = partitions(&metadata, &kafka.served_topic);
     let served = asker.topic(
         config,
+        Side::Served,
         &kafka.served_topic,
         served,
         (!shared).then_some(Kind::Served),
     );
     let clicks = (!shared).then(|| {
         let partitions = asker.partitions(&kafka.clicks_topic);
-        asker.topic(config, &kafka.clicks_topic, partitions, Some(Kind::Click))
+        asker.topic(
+            config,
+            Side::Clicks,
+            &kafka.clicks_topic,
+            partitions,
+            Some(Kind::Click),
+        )
     });
     let dead_letters = kafka.dead_letter_topic.as_ref();
     let state = config.state.as_ref();
@@ -205,6 +212,7 @@ impl Asker {
     fn topic(
         &self,
         config: &Config,
+        side: Side,
         name: &str,
         partitions: Result<NonZeroU32, Failure>,
         topic_kind: Option<Kind>,
@@ -212,7 +220,9 @@ impl Asker {
         let found = partitions.map(|n_partitions| VisibleTopic {
             n_partitions,
             settings: self.settings(name),
-            sample: self.sample(config, name, n_partitions, topic_kind),
+            sample: SampleReader::new(config, side, topic_kind)
+                .map_err(|error| Failure::new(Trouble::Other, error.to_string()))
+                .and_then(|mut reader| self.sample(&mut reader, name, n_partitions)),
         });
         Topic {
             name: name.to_owned(),

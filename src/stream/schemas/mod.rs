@@ -16,7 +16,6 @@ mod schema_file;
 mod tests;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -27,7 +26,7 @@ use tokio::sync::Notify;
 pub use self::reader::{Located, SchemaReader};
 pub use self::registry::RegistryClient;
 pub use self::schema_file::SchemaFile;
-use crate::settings::{Formats, UnusableFile, files};
+use crate::settings::{Formats, TopicFormat, UnusableFile, files};
 
 /// Time for which a registry must deny a schema before its records are invalid. Replicas of a registry lag behind their leader.
 pub const DENIED_AFTER: Duration = Duration::from_secs(60);
@@ -54,7 +53,7 @@ struct SchemasState {
 }
 
 /// What is known about a schema.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub enum Known {
     Usable(Arc<SchemaFile>),
     /// Records with it are invalid: the registry denies it, or it cannot be used. A denied one is asked for again after a while.
@@ -79,14 +78,10 @@ impl Schemas {
     /// A file cannot be used.
     pub fn open(formats: &Formats) -> Result<Schemas, UnusableFile> {
         let [served, click] = &formats.topics;
-        let open = |setting, format, path: &Option<_>| {
-            let path: Option<&Path> = path.as_deref().filter(|_| format != Format::Json);
-            path.map(|path| read_file(setting, format, path)).transpose()
-        };
         Ok(Schemas {
             files: [
-                open("schemas.served", served.format, &served.schema)?,
-                open("schemas.click", click.format, &click.schema)?,
+                open_file("schemas.served", "events.served.message", served)?,
+                open_file("schemas.click", "events.click.message", click)?,
             ],
             formats: formats.clone(),
             state: Mutex::default(),
@@ -162,15 +157,30 @@ impl Schemas {
     }
 }
 
-fn read_file(setting: &'static str, format: Format, path: &Path) -> Result<Arc<SchemaFile>, UnusableFile> {
+/// Reads the file with the schema of a topic, if one is set.
+fn open_file(
+    setting: &'static str,
+    message_setting: &'static str,
+    topic: &TopicFormat,
+) -> Result<Option<Arc<SchemaFile>>, UnusableFile> {
+    let Some(path) = topic.schema.as_deref().filter(|_| topic.format != Format::Json) else {
+        return Ok(None);
+    };
     let bytes = files::read_for(setting, path)?;
-    let file = SchemaFile::of_file(format, path, &bytes);
-    file.map(Arc::new).map_err(|fault| UnusableFile {
+    let file = SchemaFile::of_file(topic.format, &bytes).map_err(|fault| UnusableFile {
         setting,
         message: format!("{}: {fault}", path.display()),
-        remedy: match format {
+        remedy: match topic.format {
             Format::Avro => "name a file with one Avro schema in JSON (.avsc)".to_owned(),
             _ => "name a descriptor set (`protoc --include_imports --descriptor_set_out`, `buf build -o`), or a .proto file without imports of your own".to_owned(),
         },
-    })
+    })?;
+    match file.fault(topic.message.as_deref()) {
+        None => Ok(Some(Arc::new(file))),
+        Some((message, remedy)) => Err(UnusableFile {
+            setting: message_setting,
+            message: format!("{}: {message}", path.display()),
+            remedy,
+        }),
+    }
 }

@@ -67,6 +67,14 @@ impl SchemaReader {
         }
     }
 
+    /// Returns the schema that a record names, if the registry knows it.
+    pub fn named_schema(&self, record: &[u8], headers: &dyn Headers) -> Option<SchemaId> {
+        let TopicFormat { format, framing, .. } = self.topic;
+        let is_read = format != Format::Json && self.schemas.formats.registry.is_some();
+        let framed = framing.of(format, record, headers).filter(|_| is_read)?;
+        framed.id.is_of_registry().then_some(framed.id)
+    }
+
     /// Skips the framing of JSON. Its schema is not needed.
     fn framed_json<'a>(&'a mut self, record: &'a [u8]) -> Located<'a> {
         match self.topic.framing.of(Format::Json, record, &NoHeaders) {

@@ -130,6 +130,20 @@ impl RegistryClient {
         }
     }
 
+    /// Fetches the wanted schemas, once. Afterwards each of them is known or has a problem.
+    ///
+    /// # Errors
+    /// If no runtime can be started.
+    pub fn fetch_once(&mut self) -> anyhow::Result<()> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.context("start the asynchronous runtime")?;
+        self.attempts.clear();
+        if !self.schemas.wanted().is_empty() {
+            runtime.block_on(self.round());
+        }
+        Ok(())
+    }
+
     /// Fetches the schemas that are due, or waits until one is.
     async fn round(&mut self) {
         let now = Instant::now();

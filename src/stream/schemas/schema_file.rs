@@ -1,12 +1,23 @@
 //! Schema as a registry or a file has it: an Avro type, or a Protobuf file with its messages.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use abgauge_core::decode::framing::{Format, Framed};
-use abgauge_core::decode::schema::{AvroSchema, Schema, SchemaFault};
+use abgauge_core::decode::schema::{AvroSchema, ProtobufFile, Schema, SchemaFault};
 
 use crate::settings::TopicFormat;
+
+/// Names in a message about a file with many of them.
+const MAX_NAMES: usize = 10;
+
+pub enum SchemaFile {
+    Avro {
+        schema: Arc<Schema>,
+        /// Fingerprints under which clients write it.
+        fingerprints: Vec<u64>,
+    },
+    Protobuf(ProtobufFile),
+}
 
 /// Type of a record within its schema.
 #[derive(Debug, Clone)]
@@ -18,25 +29,20 @@ pub enum RecordType {
     Unusable,
 }
 
-#[derive(Debug)]
-pub enum SchemaFile {
-    Avro {
-        schema: Arc<Schema>,
-        /// Fingerprints under which clients write it.
-        fingerprints: Vec<u64>,
-    },
-}
-
 impl SchemaFile {
-    /// Reads a file of `[schemas]`.
+    /// Reads a file of `[schemas]`: text, or for Protobuf also a descriptor set.
     ///
     /// # Errors
     /// It is not a schema of this format.
-    pub fn of_file(format: Format, _path: &Path, bytes: &[u8]) -> Result<SchemaFile, SchemaFault> {
-        let text = || std::str::from_utf8(bytes).map_err(|_| SchemaFault("is not text in UTF-8".to_owned()));
-        match format {
-            Format::Avro => SchemaFile::parse(format, text()?, &[]),
-            _ => SchemaFile::parse(format, text()?, &[]),
+    pub fn of_file(format: Format, bytes: &[u8]) -> Result<SchemaFile, SchemaFault> {
+        match (format, std::str::from_utf8(bytes)) {
+            // A descriptor set begins with the byte 10, and may be UTF-8 by chance.
+            (Format::Protobuf, Ok(text)) if bytes.first() != Some(&b'\n') || text.contains("syntax") => {
+                SchemaFile::parse(format, text, &[])
+            }
+            (Format::Protobuf, _) => ProtobufFile::of_descriptors(bytes).map(SchemaFile::Protobuf),
+            (_, Ok(text)) => SchemaFile::parse(format, text, &[]),
+            (_, Err(_)) => Err(SchemaFault("is not text in UTF-8".to_owned())),
         }
     }
 
@@ -51,31 +57,62 @@ impl SchemaFile {
     ) -> Result<SchemaFile, SchemaFault> {
         match format {
             Format::Avro => {
-                let _texts: Vec<String> = references.iter().map(|(_, text)| text.clone()).collect();
                 let schema = AvroSchema::parse(text)?;
                 Ok(SchemaFile::Avro {
                     fingerprints: Vec::new(),
                     schema: Arc::new(Schema::Avro(schema)),
                 })
             }
-            Format::Protobuf => Err(SchemaFault("is of Protobuf, which is not read yet".to_owned())),
-            Format::Json => Err(SchemaFault("is not needed for JSON".to_owned())),
+            Format::Protobuf => ProtobufFile::parse(text, references).map(SchemaFile::Protobuf),
+            Format::Json => Err(SchemaFault("is of JSON".to_owned())),
         }
     }
 
     /// Returns the type of a framed record.
-    pub fn record_type(&self, _: &Framed, topic: &TopicFormat) -> RecordType {
+    pub fn record_type(&self, framed: &Framed, topic: &TopicFormat) -> RecordType {
         match self {
             SchemaFile::Avro { schema, .. } if topic.format == Format::Avro => {
                 RecordType::Wanted(Arc::clone(schema))
             }
-            SchemaFile::Avro { .. } => RecordType::Unusable,
+            SchemaFile::Protobuf(file) if topic.format == Format::Protobuf => message(file, framed, topic),
+            SchemaFile::Avro { .. } | SchemaFile::Protobuf(_) => RecordType::Unusable,
         }
     }
 
-    pub fn format(&self) -> Format {
-        match self {
-            SchemaFile::Avro { .. } => Format::Avro,
+    /// Returns why records without framing cannot be read: the setting, the problem and the remedy.
+    pub fn fault(&self, message: Option<&str>) -> Option<(String, String)> {
+        let SchemaFile::Protobuf(file) = self else {
+            return None;
+        };
+        let names: Vec<&str> = file.names().take(MAX_NAMES).collect();
+        let names = names.join(", ");
+        match message {
+            Some(message) if file.by_name(message).is_none() => Some((
+                format!("the file has no message `{message}`"),
+                format!("write the name of one of its messages: {names}"),
+            )),
+            None if file.only().is_none() => Some((
+                "is not set, and the file has several messages".to_owned(),
+                format!("set it to the message of the records: {names}"),
+            )),
+            _ => None,
         }
+    }
+}
+
+/// Returns the message type that a record names, or else the configured or only one.
+fn message(file: &ProtobufFile, framed: &Framed, topic: &TopicFormat) -> RecordType {
+    let wanted = topic.message.as_deref().map(|name| file.by_name(name));
+    let written = match (framed.message, wanted) {
+        ([], Some(wanted)) => wanted,
+        ([], None) => file.only().or_else(|| file.by_indexes(&[0])),
+        (_, _) => file.by_indexes(&framed.message_indexes()),
+    };
+    match (written, wanted) {
+        (None, _) => RecordType::Unusable,
+        (Some(written), Some(wanted)) if !wanted.is_some_and(|wanted| Arc::ptr_eq(wanted, written)) => {
+            RecordType::Other
+        }
+        (Some(written), _) => RecordType::Wanted(Arc::clone(written)),
     }
 }

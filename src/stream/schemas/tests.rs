@@ -342,3 +342,68 @@ fn a_file_that_is_no_schema_is_refused_with_its_setting() {
         "{error}"
     );
 }
+
+const PROTO: &str = r#"syntax = "proto3"; package shop;
+message List { string id = 1; message Inner { string id = 1; } }
+message Click { string id = 1; }"#;
+
+#[test]
+fn a_protobuf_record_is_read_by_the_message_that_it_names() {
+    let file = SchemaFile::parse(Format::Protobuf, PROTO, &[]).expect("a schema");
+    let schemas = |more: &str| {
+        let config = config(&format!(
+            "registry.url = \"http://a\"\nevents.click.format = \"protobuf\"\n{more}"
+        ));
+        Arc::new(Schemas::open(&config.formats).expect("no files"))
+    };
+    let read = |schemas: &Arc<Schemas>, indexes: &[u8]| {
+        let record = [&[0, 0, 0, 0, 7], indexes, &[0x0a, 2], b"r7"].concat();
+        json(schemas.reader(Side::Clicks).locate(&record, &NoHeaders))
+    };
+    let any = schemas("");
+    let wanted = schemas("events.click.message = \"shop.Click\"");
+    let known = Known::Usable(Arc::new(file));
+    for schemas in [&any, &wanted] {
+        schemas.arrived(SchemaId::Id(7), known.clone(), 0);
+    }
+    for indexes in [&[0][..], &[2, 0], &[2, 2], &[4, 0, 0]] {
+        assert_eq!(read(&any, indexes), r#"{"id":"r7"}"#, "{indexes:?}");
+    }
+    assert_eq!(read(&any, &[2, 4]), "Invalid(UnknownSchema)");
+    assert_eq!(read(&wanted, &[2, 2]), r#"{"id":"r7"}"#);
+    assert_eq!(read(&wanted, &[0]), "Ignored");
+}
+
+#[test]
+fn a_file_with_several_messages_needs_the_name_of_one() {
+    let file = tempfile::NamedTempFile::with_suffix(".proto").expect("a file");
+    std::fs::write(file.path(), PROTO).expect("it is written");
+    let open = |message: &str| {
+        let text = format!(
+            "events.click.format = \"protobuf\"\n{message}\nregistry.url = \"http://a\"\nschemas.click = {:?}",
+            file.path()
+        );
+        Schemas::open(&config(&text).formats).map(Arc::new)
+    };
+    for (message, fault) in [
+        ("", "has several messages"),
+        (
+            "events.click.message = \"shop.Clik\"",
+            "has no message `shop.Clik`",
+        ),
+    ] {
+        let Err(error) = open(message) else {
+            panic!("{message}");
+        };
+        assert_eq!(error.setting, "events.click.message");
+        assert!(error.message.contains(fault), "{error}");
+        assert!(
+            error.remedy.ends_with("shop.List, shop.Click"),
+            "{}",
+            error.remedy
+        );
+    }
+    let schemas = open("events.click.message = \"shop.Click\"").expect("it is there");
+    let located = json(schemas.reader(Side::Clicks).locate(b"\x0a\x02r7", &NoHeaders));
+    assert_eq!(located, r#"{"id":"r7"}"#);
+}

@@ -79,6 +79,7 @@ pub(super) fn content(sample: &Sample) -> Vec<Finding> {
             number_of(n, "record")
         )));
     }
+    content.extend(schemas(sample));
     let floats = sample.times.warning("events");
     let floats = floats.map(|text| format!("topic `{topic}`: {text}"));
     content.extend(floats.map(|text| Finding::new(ResultLevel::Warning, text, "")));
@@ -93,6 +94,41 @@ pub(super) fn content(sample: &Sample) -> Vec<Finding> {
         ));
     }
     content
+}
+
+/// Reports the schemas of the records.
+fn schemas(sample: &Sample) -> Vec<Finding> {
+    let topic = sample.keys.topic();
+    let mut findings = Vec::new();
+    let mut read = Vec::new();
+    for (id, of_schema) in &sample.schemas {
+        let n = number_of(of_schema.n_records, "record");
+        match &of_schema.problem {
+            Some(problem) => findings.push(Finding::new(
+                ResultLevel::Warning,
+                format!("topic `{topic}`: {n} with schema {id} cannot be read: {problem}"),
+                "register the schema, or correct [registry]",
+            )),
+            None => read.push(format!("{id} ({n})")),
+        }
+        if !of_schema.lacks.is_empty() {
+            findings.push(Finding::new(
+                ResultLevel::Warning,
+                format!(
+                    "topic `{topic}`: schema {id} has no field at {}",
+                    of_schema.lacks.join(", ")
+                ),
+                "correct these paths, or write alternatives: { any = [\"old\", \"new\"] }",
+            ));
+        }
+    }
+    if !read.is_empty() {
+        findings.push(Finding::ok(format!(
+            "topic `{topic}`: schemas {}",
+            read.join(", ")
+        )));
+    }
+    findings
 }
 
 /// Formats a rounded percentage. A share under 1% is not shown as 0%.

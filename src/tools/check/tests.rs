@@ -2,12 +2,12 @@
 
 use std::num::NonZeroU32;
 
-use abgauge_core::decode::Decoder;
-use abgauge_core::engine::event::Kind;
+use abgauge_core::decode::framing::NoHeaders;
+use abgauge_core::engine::event::{Kind, Side};
 
 use super::*;
 use crate::stream::kafka::inspect::{
-    ClusterFacts, Failure, Sample, Topic, TopicSettings, Trouble, VisibleTopic,
+    ClusterFacts, Failure, Sample, SampleReader, Topic, TopicSettings, Trouble, VisibleTopic,
 };
 use crate::stream::keys::{Partitioner, murmur2_partition};
 use crate::stream::timestamps::Timestamps;
@@ -24,20 +24,25 @@ fn n(n: u32) -> NonZeroU32 {
     NonZeroU32::new(n).unwrap()
 }
 
+/// A reader of lists in our own shape.
+fn reader() -> SampleReader {
+    SampleReader::new(&config(), Side::Served, Some(Kind::Served)).expect("no files")
+}
+
 fn sample(topic: &str, n_partitions: u32, n_records: u32, partitioner: Partitioner) -> Sample {
     let mut sample = Sample::new(topic, n(n_partitions));
-    let decoder = Decoder::new(0, 10, 100);
+    let mut reader = reader();
     for id in 0..n_records {
         let key = format!("r-{id}");
         let partition = partitioner
             .partition(key.as_bytes(), n(n_partitions))
             .cast_signed();
         sample.take(
-            &decoder,
-            Some(Kind::Served),
+            &mut reader,
             partition,
             Some(key.as_bytes()),
             Some(LIST.as_bytes()),
+            &NoHeaders,
         );
     }
     sample
@@ -240,13 +245,7 @@ fn different_partitioners_are_named_given_enough_records() {
     );
     let mut keyless = Sample::new("clicks", n(4));
     for _ in 0..200 {
-        keyless.take(
-            &Decoder::new(0, 10, 100),
-            Some(Kind::Served),
-            0,
-            None,
-            Some(LIST.as_bytes()),
-        );
+        keyless.take(&mut reader(), 0, None, Some(LIST.as_bytes()), &NoHeaders);
     }
     clicks(&mut facts, keyless);
     assert_lines(
@@ -273,17 +272,17 @@ fn unreadable_records_are_counted_by_reason() {
     let mut facts = facts();
     let found = facts.served.found.as_mut().unwrap();
     let sample = found.sample.as_mut().unwrap();
-    let decoder = Decoder::new(0, 10, 100);
+    let mut reader = reader();
     let bad = [r#"{"ts":1}"#, r#"{"ts":1}"#, "{", r#"{"type":"view"}"#];
     for (n, payload) in bad.into_iter().enumerate() {
         let key = format!("r-{n}");
         let partition = murmur2_partition(key.as_bytes(), super::tests::n(4)).cast_signed();
         sample.take(
-            &decoder,
-            Some(Kind::Served),
+            &mut reader,
             partition,
             Some(key.as_bytes()),
             Some(payload.as_bytes()),
+            &NoHeaders,
         );
     }
     assert_lines(

@@ -69,14 +69,16 @@ impl Decoder {
         let mut explained = Vec::new();
         let record = record.into();
         let merged = record.merged();
-        self.mapped
-            .each_event(LocatedRecord::of(record.with(merged.as_deref())), |fields| match fields {
+        self.mapped.each_event(
+            LocatedRecord::of(record.with(merged.as_deref())),
+            |fields| match fields {
                 Ok(fields) => self.explain_event(&fields, topic_kind, &mut explained),
                 Err(Problem { reason, field }) => explained.push(Explained::Refused {
                     reason,
                     place: field.and_then(|field| self.mapped.place_of_events(field)),
                 }),
-            });
+            },
+        );
         explained
     }
 

@@ -15,7 +15,10 @@ const MAIN: &str = "abgauge/main.proto";
 /// Files that Confluent's clients bring along.
 const CONFLUENT: [(&str, &str); 2] = [
     ("confluent/meta.proto", include_str!("confluent/meta.proto")),
-    ("confluent/types/decimal.proto", include_str!("confluent/types/decimal.proto")),
+    (
+        "confluent/types/decimal.proto",
+        include_str!("confluent/types/decimal.proto"),
+    ),
 ];
 
 /// Files that are given as text.
@@ -59,7 +62,8 @@ pub(super) fn missing(set: &FileSet, main: &FileDescriptor) -> Result<FileSet, S
         all().any(|file| file.name == name) || missing.borrow().files.iter().any(|file| file.name == name)
     };
     for name in all().flat_map(|file| &file.imports) {
-        let is_known = name.starts_with("google/protobuf/") || CONFLUENT.iter().any(|(known, _)| known == name);
+        let is_known =
+            name.starts_with("google/protobuf/") || CONFLUENT.iter().any(|(known, _)| known == name);
         if is_there(name) || !is_known {
             continue;
         }
@@ -68,8 +72,11 @@ pub(super) fn missing(set: &FileSet, main: &FileDescriptor) -> Result<FileSet, S
             continue;
         };
         let compiled = FileSet::decode(&bytes[..]).map_err(|error| SchemaFault(error.to_string()))?;
-        let new: Vec<FileDescriptor> =
-            compiled.files.into_iter().filter(|file| !is_there(&file.name)).collect();
+        let new: Vec<FileDescriptor> = compiled
+            .files
+            .into_iter()
+            .filter(|file| !is_there(&file.name))
+            .collect();
         missing.borrow_mut().files.extend(new);
     }
     Ok(missing.into_inner())

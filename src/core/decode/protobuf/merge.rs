@@ -3,9 +3,9 @@
 //! Protobuf allows a message to be split: the fields of all its occurrences are those of one message, which is the same as the
 //! bytes of all occurrences in a row. If a oneof has several values, the last one counts, and earlier messages are dropped.
 
+use super::MAX_DEPTH;
 use super::schema::{MessageType, ProtobufSchema, Types};
 use super::wire::{self, GROUP, Raw, SIZED, Wire};
-use super::MAX_DEPTH;
 
 /// Returns the bytes of a record with each singular message merged; `None` if none occurs twice.
 pub(in super::super) fn merged(schema: &ProtobufSchema, bytes: &[u8]) -> Option<Vec<u8>> {
@@ -25,7 +25,9 @@ fn occurs_twice(types: &Types, of: &MessageType, bytes: &[u8], depth: u32) -> bo
     while !wire.is_at_end() && depth <= MAX_DEPTH {
         let Some(tag) = wire.tag() else { return false };
         let Some(raw) = wire.raw(tag) else { return false };
-        let Some(place) = of.place(wire::number(tag)) else { continue };
+        let Some(place) = of.place(wire::number(tag)) else {
+            continue;
+        };
         let field = &of.fields[place];
         let (Some(inner), Raw::Sized(bytes) | Raw::Group(bytes)) = (field.of.message(), raw) else {
             continue;
@@ -108,7 +110,12 @@ fn merge(types: &Types, of: &MessageType, bytes: &[u8], depth: u32, to: &mut Vec
                 let parts = match parts {
                     Some(parts) => parts,
                     None => {
-                        pending.push(Pending { place, tag, bytes: Vec::new(), is_broken: false });
+                        pending.push(Pending {
+                            place,
+                            tag,
+                            bytes: Vec::new(),
+                            is_broken: false,
+                        });
                         pending.last_mut().expect("it was just pushed")
                     }
                 };
@@ -117,8 +124,13 @@ fn merge(types: &Types, of: &MessageType, bytes: &[u8], depth: u32, to: &mut Vec
             _ => to.extend(written),
         }
     }
-    for Pending { place, tag, bytes, .. } in pending {
-        let Some(inner) = of.fields[place].of.message() else { continue };
+    for Pending {
+        place, tag, bytes, ..
+    } in pending
+    {
+        let Some(inner) = of.fields[place].of.message() else {
+            continue;
+        };
         let mut merged = Vec::new();
         merge(types, types.message(inner), &bytes, depth + 1, &mut merged);
         write(tag, &merged, to);

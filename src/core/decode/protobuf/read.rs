@@ -6,9 +6,9 @@ use std::collections::HashMap;
 
 use super::super::name::FieldName;
 use super::super::value::{Array, Notation, Object, Text, Value};
+use super::MAX_DEPTH;
 use super::schema::{Default, FieldType, Meaning, MessageType, ProtobufField, ProtobufSchema, Rule, Types};
 use super::wire::{self, Raw, Wire};
-use super::MAX_DEPTH;
 use crate::engine::event::Reason;
 
 /// Message or map.
@@ -68,18 +68,37 @@ impl<'a> ProtobufObject<'a> {
         mut find: impl FnMut(FieldName<'_>) -> Option<W>,
         mut take: impl FnMut(W, Value<'a>) -> Result<(), Reason>,
     ) -> Result<(), Reason> {
-        let ProtobufObject::Message { types, of, bytes, depth } = self else {
+        let ProtobufObject::Message {
+            types,
+            of,
+            bytes,
+            depth,
+        } = self
+        else {
             return self.entries(|name, value| {
                 let name = name?;
-                let name = FieldName { text: &name, hash: None };
+                let name = FieldName {
+                    text: &name,
+                    hash: None,
+                };
                 find(name).map_or(Ok(()), |wanted| take(wanted, value))
             });
         };
         each_value(types, of, bytes, depth, |field, value| {
-            let name = FieldName { text: &field.name, hash: Some(field.hash) };
+            let name = FieldName {
+                text: &field.name,
+                hash: Some(field.hash),
+            };
             let json_name = field.json_name.as_ref();
-            let json_name = json_name.map(|(name, hash)| FieldName { text: name, hash: Some(*hash) });
-            for wanted in [Some(name), json_name].into_iter().flatten().filter_map(&mut find) {
+            let json_name = json_name.map(|(name, hash)| FieldName {
+                text: name,
+                hash: Some(*hash),
+            });
+            for wanted in [Some(name), json_name]
+                .into_iter()
+                .flatten()
+                .filter_map(&mut find)
+            {
                 take(wanted, value.ok_or(Reason::Malformed)?)?;
             }
             Ok(())
@@ -95,11 +114,14 @@ impl<'a> ProtobufObject<'a> {
         mut each: impl FnMut(Result<Text<'a>, Reason>, Value<'a>) -> Result<(), Reason>,
     ) -> Result<(), Reason> {
         match self {
-            ProtobufObject::Message { types, of, bytes, depth } => {
-                each_value(types, of, bytes, depth, |field, value| {
-                    each(Ok(Text::Borrowed(&field.name)), value.ok_or(Reason::Malformed)?)
-                })
-            }
+            ProtobufObject::Message {
+                types,
+                of,
+                bytes,
+                depth,
+            } => each_value(types, of, bytes, depth, |field, value| {
+                each(Ok(Text::Borrowed(&field.name)), value.ok_or(Reason::Malformed)?)
+            }),
             ProtobufObject::Map(extent) => {
                 for (name, value) in extent.map_entries().ok_or(Reason::Malformed)? {
                     each(Ok(name), value)?;
@@ -138,7 +160,15 @@ fn each_value<'a>(
         let value = match (field.is_repeated(), found.last) {
             (true, _) => {
                 let bytes = &bytes[found.start..found.end];
-                Some(Some(Extent { types, field, bytes, depth }.value()))
+                Some(Some(
+                    Extent {
+                        types,
+                        field,
+                        bytes,
+                        depth,
+                    }
+                    .value(),
+                ))
             }
             (false, Some(raw)) => types.singular(field, raw, depth),
             (false, None) => types.absent(field).map(Some),
@@ -197,7 +227,12 @@ impl<'a> Extent<'a> {
 
     /// Returns the entries of a map. Of equal keys, the last one counts. `None` if one is malformed.
     fn map_entries(self) -> Option<Vec<(Text<'a>, Value<'a>)>> {
-        let Extent { types, field, bytes, depth } = self;
+        let Extent {
+            types,
+            field,
+            bytes,
+            depth,
+        } = self;
         let entry_type = types.message(field.of.message()?);
         let (key, value) = (entry_type.field(1)?, entry_type.field(2)?);
         let mut entries: Vec<(Text, Value)> = Vec::new();
@@ -264,7 +299,9 @@ pub(in super::super) struct ProtobufElements<'a> {
 impl<'a> ProtobufElements<'a> {
     /// `Some(None)` at the end, and `None` for malformed bytes.
     fn step(&mut self) -> Option<Option<Value<'a>>> {
-        let Extent { types, field, depth, .. } = self.extent;
+        let Extent {
+            types, field, depth, ..
+        } = self.extent;
         loop {
             if !self.packed.is_at_end() {
                 let raw = self.packed.raw(u32::from(field.of.wire_type()))?;
@@ -363,7 +400,8 @@ impl Types {
                 Some(name) => Value::Text(name.as_bytes()),
                 None => Value::Integer(i64::from(number as i32)),
             },
-            (FieldType::Message(id), Raw::Sized(bytes)) | (FieldType::Group(id), Raw::Sized(bytes) | Raw::Group(bytes)) => {
+            (FieldType::Message(id), Raw::Sized(bytes))
+            | (FieldType::Group(id), Raw::Sized(bytes) | Raw::Group(bytes)) => {
                 return self.object(self.message(id), bytes, depth + 1);
             }
             (FieldType::Bool, Raw::Varint(number)) => Value::Bool(number != 0),
@@ -391,7 +429,12 @@ impl Types {
         }
         let extent = || {
             let field = of.fields.first()?;
-            Some(Extent { types: self, field, bytes, depth })
+            Some(Extent {
+                types: self,
+                field,
+                bytes,
+                depth,
+            })
         };
         Some(match of.meaning {
             Meaning::Fields => Value::Object(Object::Protobuf(ProtobufObject::Message {
@@ -410,7 +453,9 @@ impl Types {
                     }
                 };
                 let (seconds, nanos): (i64, i64) = (number(seconds)?, number(nanos)?);
-                let ms = seconds.saturating_mul(1_000).saturating_add(nanos.div_euclid(1_000_000));
+                let ms = seconds
+                    .saturating_mul(1_000)
+                    .saturating_add(nanos.div_euclid(1_000_000));
                 Value::Time(ms)
             }
             Meaning::Wrapper => {

@@ -9,7 +9,9 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::super::avro::SchemaFault;
 use super::super::name::name_hash;
 use super::super::schema::Schema;
-use super::descriptors::{EnumDescriptor, Features, FieldDescriptor, FileDescriptor, FileSet, MessageDescriptor};
+use super::descriptors::{
+    EnumDescriptor, Features, FieldDescriptor, FileDescriptor, FileSet, MessageDescriptor,
+};
 use super::imports;
 use super::wire::{FIXED32, FIXED64, GROUP, SIZED, VARINT};
 
@@ -62,7 +64,10 @@ pub(in super::super) struct MessageType {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Meaning {
     Fields,
-    Timestamp { seconds: u32, nanos: u32 },
+    Timestamp {
+        seconds: u32,
+        nanos: u32,
+    },
     /// Message around one value.
     Wrapper,
     /// Decimal of Confluent's types.
@@ -151,7 +156,9 @@ impl ProtobufFile {
         let mut set = FileSet::decode(bytes)
             .map_err(|error| SchemaFault(format!("is not a set of Protobuf descriptors: {error}")))?;
         let Some(main) = set.files.pop() else {
-            return Err(SchemaFault("is a set of Protobuf descriptors without a file".to_owned()));
+            return Err(SchemaFault(
+                "is a set of Protobuf descriptors without a file".to_owned(),
+            ));
         };
         let missing = imports::missing(&set, &main)?;
         set.files.extend(missing.files);
@@ -186,10 +193,12 @@ impl ProtobufFile {
 
     /// Returns the full names of the message types at the top level of the main file.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.main.iter().filter_map(|nesting| match &*self.messages[nesting.message] {
-            Schema::Protobuf(schema) => Some(schema.name()),
-            Schema::Avro(_) => None,
-        })
+        self.main
+            .iter()
+            .filter_map(|nesting| match &*self.messages[nesting.message] {
+                Schema::Protobuf(schema) => Some(schema.name()),
+                Schema::Avro(_) => None,
+            })
     }
 
     /// Returns the message type at the top level of the main file, if there is exactly one.
@@ -249,7 +258,9 @@ impl MessageType {
         if self.fields.get(guess).is_some_and(|field| field.number == number) {
             return Some(guess);
         }
-        self.fields.binary_search_by_key(&number, |field| field.number).ok()
+        self.fields
+            .binary_search_by_key(&number, |field| field.number)
+            .ok()
     }
 
     #[inline]
@@ -278,7 +289,12 @@ impl ProtobufField {
 
 impl FieldType {
     /// Returns the type with this number in descriptors, which name a message or an enum.
-    fn of(number: i32, message: Option<u32>, id_of_enum: Option<u32>, features: Features) -> Option<FieldType> {
+    fn of(
+        number: i32,
+        message: Option<u32>,
+        id_of_enum: Option<u32>,
+        features: Features,
+    ) -> Option<FieldType> {
         Some(match number {
             1 => FieldType::Double,
             2 => FieldType::Float,
@@ -375,7 +391,9 @@ fn unescaped(text: &str) -> Vec<u8> {
         let digits = rest.iter().take(3).take_while(is_octal);
         let digits: Vec<u8> = digits.map(|digit| digit - b'0').collect();
         if !digits.is_empty() {
-            let number = digits.iter().fold(0_u32, |number, digit| 8 * number + u32::from(*digit));
+            let number = digits
+                .iter()
+                .fold(0_u32, |number, digit| 8 * number + u32::from(*digit));
             bytes.push(number as u8);
             rest = &rest[digits.len()..];
         } else if let Some((escaped, behind)) = rest.split_first() {
@@ -437,7 +455,10 @@ impl Builder {
                 meaning: Meaning::Fields,
                 fields: Vec::new(),
                 n_oneofs: 0,
-                is_map_entry: descriptor.options.as_ref().is_some_and(|options| options.is_map_entry),
+                is_map_entry: descriptor
+                    .options
+                    .as_ref()
+                    .is_some_and(|options| options.is_map_entry),
             });
             nestings.push(Nesting {
                 message: id,
@@ -450,7 +471,10 @@ impl Builder {
     fn define_file(&mut self, file: &FileDescriptor) -> Result<(), SchemaFault> {
         let features = Features::default();
         let features = match &file.syntax[..] {
-            "proto3" => Features { presence: Some(Features::IMPLICIT), ..features },
+            "proto3" => Features {
+                presence: Some(Features::IMPLICIT),
+                ..features
+            },
             // In proto2 as in editions, fields have presence unless they are declared otherwise.
             _ => features.with(file.options.as_ref().and_then(|options| options.features)),
         };
@@ -508,9 +532,8 @@ impl Builder {
         let is_map_entry = message.is_some_and(|id| self.types.message(id).is_map_entry);
         // The compiler puts an `optional` field of proto3 into a oneof of its own.
         let oneof = field.oneof.filter(|_| !field.is_proto3_optional);
-        let has_presence = features.presence != Some(Features::IMPLICIT)
-            || field.oneof.is_some()
-            || of.message().is_some();
+        let has_presence =
+            features.presence != Some(Features::IMPLICIT) || field.oneof.is_some() || of.message().is_some();
         let rule = match (field.label == REPEATED, has_presence) {
             (true, _) if is_map_entry => Rule::Map,
             (true, _) => Rule::Repeated,
@@ -581,8 +604,14 @@ fn meaning(name: &str, fields: &[ProtobufField]) -> Meaning {
         // Some producers declare the timestamp themselves.
         (_, [one, other]) if is_one(one) && is_one(other) && !name.ends_with("Duration") => {
             match (&one.name[..], &other.name[..]) {
-                ("seconds", "nanos") => Meaning::Timestamp { seconds: one.number, nanos: other.number },
-                ("nanos", "seconds") => Meaning::Timestamp { seconds: other.number, nanos: one.number },
+                ("seconds", "nanos") => Meaning::Timestamp {
+                    seconds: one.number,
+                    nanos: other.number,
+                },
+                ("nanos", "seconds") => Meaning::Timestamp {
+                    seconds: other.number,
+                    nanos: one.number,
+                },
                 _ => Meaning::Fields,
             }
         }

@@ -2,7 +2,9 @@
 
 use proptest::prelude::*;
 use prost_reflect::prost::Message as _;
-use prost_reflect::{DescriptorPool, DynamicMessage, Kind as Scalar, MapKey, MessageDescriptor, Value as Field};
+use prost_reflect::{
+    DescriptorPool, DynamicMessage, Kind as Scalar, MapKey, MessageDescriptor, Value as Field,
+};
 use serde_json::{Value as Json, json};
 
 use super::*;
@@ -45,7 +47,9 @@ fn message(of: MessageDescriptor, value: &Json) -> DynamicMessage {
         let field = of.get_field_by_name(name).expect(name);
         let written = match value {
             Json::Object(entries) if field.is_map() => {
-                let Scalar::Message(entry) = field.kind() else { unreachable!("an entry") };
+                let Scalar::Message(entry) = field.kind() else {
+                    unreachable!("an entry")
+                };
                 let of = entry.map_entry_value_field().kind();
                 let entries = entries.iter().filter(|(_, value)| !value.is_null());
                 Field::Map(
@@ -135,7 +139,10 @@ fn check_same(shape: Option<&Shape>, written: &Written, name: &str, value: &Json
 fn of_json(decoder: &Decoder, value: &Json) -> Read {
     let mut value = value.clone();
     // As in Protobuf, what has no value is absent.
-    value.as_object_mut().expect("an object").retain(|_, value| !value.is_null());
+    value
+        .as_object_mut()
+        .expect("an object")
+        .retain(|_, value| !value.is_null());
     let at = Position {
         side: Side::Served,
         offset: 0,
@@ -213,7 +220,9 @@ fn paths_lead_through_messages_and_items_may_be_messages() {
     for variant in ["NEURAL", "LINEAR"] {
         let bytes = written.bytes("List", &list(variant));
         let read = read_by(&decoder, written.schema("List"), &bytes, None);
-        let Read::List { arms, ts_ms, .. } = &read else { panic!("{read:?}") };
+        let Read::List { arms, ts_ms, .. } = &read else {
+            panic!("{read:?}")
+        };
         assert_eq!((&arms[..], *ts_ms), (&[arm("ranker", variant)][..], MS));
         assert_eq!(read, in_json(variant));
     }
@@ -228,7 +237,12 @@ fn paths_lead_through_messages_and_items_may_be_messages() {
 /// Reads a list with one field of this declaration, and these bytes.
 #[track_caller]
 fn list_with_field(declared: &str, bytes: &[u8], shape: &Shape) -> Read {
-    let name = declared.split([' ', '=']).filter(|word| !word.is_empty()).rev().nth(1).expect("a name");
+    let name = declared
+        .split([' ', '='])
+        .filter(|word| !word.is_empty())
+        .rev()
+        .nth(1)
+        .expect("a name");
     let others = [
         ("request_id", "string request_id = 101;", sized(101, "r")),
         ("ts", "string ts = 102;", sized(102, "2025-11-20T00:00:00Z")),
@@ -268,12 +282,42 @@ fn times_carry_their_unit() {
     let stamp = |seconds: u32, nanos: u32, n: u64| sized(1, [number(seconds, s), number(nanos, n)].concat());
     let fixed = |number: u64| [&[1 << 3 | 1][..], &number.to_le_bytes()].concat();
     for (declared, bytes, shape, expected) in [
-        ("google.protobuf.Timestamp ts = 1;", stamp(1, 2, 123_999_999), &own, Ok(MS)),
-        ("google.protobuf.Timestamp ts = 1;", stamp(1, 2, 123_999_999), &seconds, Ok(MS)),
-        ("google.protobuf.Timestamp ts = 1;", sized(1, number(1, s)), &own, Ok(MS / 1000 * 1000)),
-        ("google.protobuf.Timestamp ts = 1;", sized(1, []), &own, Err(Reason::TsRange)),
-        ("google.protobuf.Timestamp ts = 1;", vec![], &own, Err(Reason::MissingField)),
-        ("google.protobuf.Timestamp ts = 1;", sized(1, [8]), &own, Err(Reason::Malformed)),
+        (
+            "google.protobuf.Timestamp ts = 1;",
+            stamp(1, 2, 123_999_999),
+            &own,
+            Ok(MS),
+        ),
+        (
+            "google.protobuf.Timestamp ts = 1;",
+            stamp(1, 2, 123_999_999),
+            &seconds,
+            Ok(MS),
+        ),
+        (
+            "google.protobuf.Timestamp ts = 1;",
+            sized(1, number(1, s)),
+            &own,
+            Ok(MS / 1000 * 1000),
+        ),
+        (
+            "google.protobuf.Timestamp ts = 1;",
+            sized(1, []),
+            &own,
+            Err(Reason::TsRange),
+        ),
+        (
+            "google.protobuf.Timestamp ts = 1;",
+            vec![],
+            &own,
+            Err(Reason::MissingField),
+        ),
+        (
+            "google.protobuf.Timestamp ts = 1;",
+            sized(1, [8]),
+            &own,
+            Err(Reason::Malformed),
+        ),
         ("Time ts = 1;", stamp(4, 9, 123_000_000), &own, Ok(MS)),
         ("int64 ts = 1;", number(1, MS as u64), &own, Ok(MS)),
         ("int64 ts = 1;", vec![], &own, Err(Reason::MissingField)),
@@ -285,9 +329,24 @@ fn times_carry_their_unit() {
         ("fixed64 ts = 1;", fixed(MS as u64), &own, Ok(MS)),
         ("int64 ts = 1;", number(1, s), &own, Err(Reason::TsSeconds)),
         ("int64 ts = 1;", number(1, s), &seconds, Ok(MS / 1000 * 1000)),
-        ("double ts = 1;", fixed(1_763_596_800.123_f64.to_bits()), &seconds, Ok(MS)),
-        ("double ts = 1;", fixed(f64::NAN.to_bits()), &seconds, Err(Reason::Number)),
-        ("google.protobuf.Int64Value ts = 1;", sized(1, number(1, MS as u64)), &own, Ok(MS)),
+        (
+            "double ts = 1;",
+            fixed(1_763_596_800.123_f64.to_bits()),
+            &seconds,
+            Ok(MS),
+        ),
+        (
+            "double ts = 1;",
+            fixed(f64::NAN.to_bits()),
+            &seconds,
+            Err(Reason::Number),
+        ),
+        (
+            "google.protobuf.Int64Value ts = 1;",
+            sized(1, number(1, MS as u64)),
+            &own,
+            Ok(MS),
+        ),
         ("bool ts = 1;", number(1, 1), &own, Err(Reason::WrongType)),
         // Written with another wire type: an unknown field.
         ("int64 ts = 1;", fixed(MS as u64), &own, Err(Reason::MissingField)),
@@ -309,32 +368,84 @@ fn ids_are_their_usual_text() {
         ("string request_id = 1;", sized(1, [0xff]), Err(Reason::Malformed)),
         ("string request_id = 1;", sized(1, ""), Err(Reason::MissingField)),
         ("string request_id = 1;", vec![], Err(Reason::MissingField)),
-        ("optional string request_id = 1;", sized(1, ""), Err(Reason::IdLength)),
-        ("string request_id = 1;", [sized(1, "a"), sized(1, "b")].concat(), Ok("b")),
+        (
+            "optional string request_id = 1;",
+            sized(1, ""),
+            Err(Reason::IdLength),
+        ),
+        (
+            "string request_id = 1;",
+            [sized(1, "a"), sized(1, "b")].concat(),
+            Ok("b"),
+        ),
         ("int64 request_id = 1;", vec![], Ok("0")),
         ("int64 request_id = 1;", number(1, u64::MAX), Ok("-1")),
         ("int32 request_id = 1;", number(1, 1 << 32 | 5), Ok("5")),
-        ("uint64 request_id = 1;", number(1, u64::MAX), Ok("18446744073709551615")),
+        (
+            "uint64 request_id = 1;",
+            number(1, u64::MAX),
+            Ok("18446744073709551615"),
+        ),
         ("sint32 request_id = 1;", number(1, 3), Ok("-2")),
-        ("sfixed32 request_id = 1;", vec![1 << 3 | 5, 0xfe, 0xff, 0xff, 0xff], Ok("-2")),
-        ("fixed32 request_id = 1;", vec![1 << 3 | 5, 0xfe, 0xff, 0xff, 0xff], Ok("4294967294")),
+        (
+            "sfixed32 request_id = 1;",
+            vec![1 << 3 | 5, 0xfe, 0xff, 0xff, 0xff],
+            Ok("-2"),
+        ),
+        (
+            "fixed32 request_id = 1;",
+            vec![1 << 3 | 5, 0xfe, 0xff, 0xff, 0xff],
+            Ok("4294967294"),
+        ),
         ("bytes request_id = 1;", sized(1, [0, 0xab]), Ok("00ab")),
         ("Color request_id = 1;", number(1, 7), Ok("BLUE")),
         ("Color request_id = 1;", vec![], Ok("RED")),
         ("Color request_id = 1;", number(1, 8), Ok("8")),
-        ("optional Color request_id = 1;", vec![], Err(Reason::MissingField)),
-        ("double request_id = 1;", [&[9][..], &7_f64.to_le_bytes()].concat(), Err(Reason::Number)),
-        ("google.protobuf.StringValue request_id = 1;", value(sized(1, "w")), Ok("w")),
-        ("google.protobuf.StringValue request_id = 1;", value(vec![]), Err(Reason::IdLength)),
-        ("google.protobuf.StringValue request_id = 1;", vec![], Err(Reason::MissingField)),
-        ("google.protobuf.UInt64Value request_id = 1;", value(vec![]), Ok("0")),
-        ("google.protobuf.Value request_id = 1;", value(sized(3, "v")), Ok("v")),
+        (
+            "optional Color request_id = 1;",
+            vec![],
+            Err(Reason::MissingField),
+        ),
+        (
+            "double request_id = 1;",
+            [&[9][..], &7_f64.to_le_bytes()].concat(),
+            Err(Reason::Number),
+        ),
+        (
+            "google.protobuf.StringValue request_id = 1;",
+            value(sized(1, "w")),
+            Ok("w"),
+        ),
+        (
+            "google.protobuf.StringValue request_id = 1;",
+            value(vec![]),
+            Err(Reason::IdLength),
+        ),
+        (
+            "google.protobuf.StringValue request_id = 1;",
+            vec![],
+            Err(Reason::MissingField),
+        ),
+        (
+            "google.protobuf.UInt64Value request_id = 1;",
+            value(vec![]),
+            Ok("0"),
+        ),
+        (
+            "google.protobuf.Value request_id = 1;",
+            value(sized(3, "v")),
+            Ok("v"),
+        ),
         (
             "google.protobuf.Value request_id = 1;",
             value([&[2 << 3 | 1][..], &12_f64.to_le_bytes()].concat()),
             Ok("12"),
         ),
-        ("google.protobuf.Value request_id = 1;", value(number(1, 0)), Err(Reason::WrongType)),
+        (
+            "google.protobuf.Value request_id = 1;",
+            value(number(1, 0)),
+            Err(Reason::WrongType),
+        ),
         (
             "confluent.type.Decimal request_id = 1;",
             value([sized(1, [1, 0xf4]), number(3, 2)].concat()),
@@ -349,22 +460,52 @@ fn ids_are_their_usual_text() {
             Read::Invalid(reason) => Err(reason),
             other => panic!("{other:?}"),
         };
-        assert_eq!(found, expected.map(|id| hash().request(id.as_bytes())), "{declared} {bytes:?}");
+        assert_eq!(
+            found,
+            expected.map(|id| hash().request(id.as_bytes())),
+            "{declared} {bytes:?}"
+        );
     }
 }
 
 #[test]
 fn items_are_packed_or_not_and_an_absent_list_is_empty() {
     let shape = Shape::default();
-    let group = [vec![9 << 3 | 3], sized(1, "x"), vec![2 << 3 | 3, 2 << 3 | 4], vec![9 << 3 | 4]].concat();
+    let group = [
+        vec![9 << 3 | 3],
+        sized(1, "x"),
+        vec![2 << 3 | 3, 2 << 3 | 4],
+        vec![9 << 3 | 4],
+    ]
+    .concat();
     for (declared, bytes, expected) in [
         ("repeated string items = 1;", vec![], &[][..]),
-        ("repeated string items = 1;", [sized(1, "a"), number(8, 1), sized(1, "b")].concat(), &["a", "b"]),
-        ("repeated string items = 1;", [sized(1, "a"), group, sized(1, "b")].concat(), &["a", "b"]),
+        (
+            "repeated string items = 1;",
+            [sized(1, "a"), number(8, 1), sized(1, "b")].concat(),
+            &["a", "b"],
+        ),
+        (
+            "repeated string items = 1;",
+            [sized(1, "a"), group, sized(1, "b")].concat(),
+            &["a", "b"],
+        ),
         ("repeated int64 items = 1;", sized(1, [7, 0xac, 2]), &["7", "300"]),
-        ("repeated int64 items = 1;", [number(1, 7), sized(1, []), number(1, 300)].concat(), &["7", "300"]),
-        ("repeated int64 items = 1;", [sized(1, [7]), number(1, 0)].concat(), &["7", "0"]),
-        ("repeated fixed32 items = 1;", sized(1, [7, 0, 0, 0, 8, 0, 0, 0]), &["7", "8"]),
+        (
+            "repeated int64 items = 1;",
+            [number(1, 7), sized(1, []), number(1, 300)].concat(),
+            &["7", "300"],
+        ),
+        (
+            "repeated int64 items = 1;",
+            [sized(1, [7]), number(1, 0)].concat(),
+            &["7", "0"],
+        ),
+        (
+            "repeated fixed32 items = 1;",
+            sized(1, [7, 0, 0, 0, 8, 0, 0, 0]),
+            &["7", "8"],
+        ),
         ("repeated Color items = 1;", sized(1, [7, 0]), &["BLUE", "RED"]),
         (
             "repeated google.protobuf.StringValue items = 1;",
@@ -385,16 +526,40 @@ fn items_are_packed_or_not_and_an_absent_list_is_empty() {
     }
     for (declared, bytes, reason) in [
         ("repeated string items = 1;", sized(1, ""), Reason::IdLength),
-        ("repeated int64 items = 1;", sized(1, [7, 0x80]), Reason::Malformed),
-        ("repeated string items = 1;", vec![1 << 3 | 2, 5, b'a'], Reason::Malformed),
+        (
+            "repeated int64 items = 1;",
+            sized(1, [7, 0x80]),
+            Reason::Malformed,
+        ),
+        (
+            "repeated string items = 1;",
+            vec![1 << 3 | 2, 5, b'a'],
+            Reason::Malformed,
+        ),
         ("repeated string items = 1;", vec![9 << 3 | 4], Reason::Malformed),
         ("repeated string items = 1;", vec![9 << 3 | 6], Reason::Malformed),
         ("repeated string items = 1;", vec![0, 0], Reason::Malformed),
-        ("repeated int64 items = 1;", [&[8][..], &[0xff; 9], &[2]].concat(), Reason::Malformed),
-        ("repeated int64 items = 1;", [&[8][..], &[0x80; 10], &[0]].concat(), Reason::Malformed),
-        ("google.protobuf.ListValue items = 1;", vec![], Reason::MissingField),
+        (
+            "repeated int64 items = 1;",
+            [&[8][..], &[0xff; 9], &[2]].concat(),
+            Reason::Malformed,
+        ),
+        (
+            "repeated int64 items = 1;",
+            [&[8][..], &[0x80; 10], &[0]].concat(),
+            Reason::Malformed,
+        ),
+        (
+            "google.protobuf.ListValue items = 1;",
+            vec![],
+            Reason::MissingField,
+        ),
     ] {
-        assert_eq!(list_with_field(declared, &bytes, &shape), Read::Invalid(reason), "{declared} {bytes:?}");
+        assert_eq!(
+            list_with_field(declared, &bytes, &shape),
+            Read::Invalid(reason),
+            "{declared} {bytes:?}"
+        );
     }
 }
 
@@ -406,7 +571,11 @@ fn arms_are_in_maps_messages_and_structs() {
     let neural = [arm("ranker", "neural")];
     for (declared, bytes, expected) in [
         ("map<string, string> experiments = 1;", vec![], &[][..]),
-        ("map<string, string> experiments = 1;", text("ranker", "neural"), &neural),
+        (
+            "map<string, string> experiments = 1;",
+            text("ranker", "neural"),
+            &neural,
+        ),
         // Of equal keys, the last one counts.
         (
             "map<string, string> experiments = 1;",
@@ -419,12 +588,32 @@ fn arms_are_in_maps_messages_and_structs() {
             entry(sized(2, "neural"), sized(1, "ranker")),
             &neural,
         ),
-        ("map<int32, string> experiments = 1;", entry(number(1, 7), sized(2, "a")), &[arm("7", "a")]),
-        ("map<bool, string> experiments = 1;", entry(number(1, 1), sized(2, "a")), &[arm("true", "a")]),
+        (
+            "map<int32, string> experiments = 1;",
+            entry(number(1, 7), sized(2, "a")),
+            &[arm("7", "a")],
+        ),
+        (
+            "map<bool, string> experiments = 1;",
+            entry(number(1, 1), sized(2, "a")),
+            &[arm("true", "a")],
+        ),
         // As in JSON, a number is a bad arm of an object.
-        ("map<string, int32> experiments = 1;", entry(sized(1, "e"), vec![]), &[]),
-        ("map<string, string> experiments = 1;", entry(sized(1, "e"), vec![]), &[]),
-        ("map<string, Color> experiments = 1;", entry(sized(1, "e"), vec![]), &[arm("e", "RED")]),
+        (
+            "map<string, int32> experiments = 1;",
+            entry(sized(1, "e"), vec![]),
+            &[],
+        ),
+        (
+            "map<string, string> experiments = 1;",
+            entry(sized(1, "e"), vec![]),
+            &[],
+        ),
+        (
+            "map<string, Color> experiments = 1;",
+            entry(sized(1, "e"), vec![]),
+            &[arm("e", "RED")],
+        ),
         (
             "map<string, google.protobuf.StringValue> experiments = 1;",
             entry(sized(1, "ranker"), sized(2, sized(1, "neural"))),
@@ -437,7 +626,9 @@ fn arms_are_in_maps_messages_and_structs() {
         ),
     ] {
         let read = list_with_field(declared, &bytes, &shape);
-        let Read::List { arms, .. } = read else { panic!("{declared}: {read:?}") };
+        let Read::List { arms, .. } = read else {
+            panic!("{declared}: {read:?}")
+        };
         assert_eq!(arms, expected, "{declared}");
     }
     let written = Written::new(
@@ -450,7 +641,9 @@ fn arms_are_in_maps_messages_and_structs() {
     let list = json!({"request_id": "r", "ts": MS, "experiments": {"ranker": "neural"}});
     let bytes = written.bytes("Event", &list);
     let read = read_by(&decoder(), written.schema("Event"), &bytes, Some(Kind::Served));
-    let Read::List { arms, .. } = read else { panic!("{read:?}") };
+    let Read::List { arms, .. } = read else {
+        panic!("{read:?}")
+    };
     assert_eq!(arms, neural);
 }
 
@@ -462,15 +655,34 @@ fn an_occurrence_of_a_message_adds_to_those_before_it() {
     let time = |seconds: u64| sized(3, sized(2, number(1, seconds)));
     let item = |sku: &str| sized(2, sized(3, sized(2, sku)));
     let rec = |id: &str| sized(2, sized(17, id));
-    let whole = [sized(2, [sized(17, "r"), sized(3, sized(2, "a")), sized(3, sized(2, "b"))].concat()), time(1_763_596_800)].concat();
+    let whole = [
+        sized(
+            2,
+            [sized(17, "r"), sized(3, sized(2, "a")), sized(3, sized(2, "b"))].concat(),
+        ),
+        time(1_763_596_800),
+    ]
+    .concat();
     let expected = read(&whole);
-    let Read::List { items, .. } = &expected else { panic!("{expected:?}") };
+    let Read::List { items, .. } = &expected else {
+        panic!("{expected:?}")
+    };
     assert_eq!(items.len(), 2);
-    let parts = [rec("q"), item("a"), time(7), rec("r"), time(1_763_596_800), item("b")].concat();
+    let parts = [
+        rec("q"),
+        item("a"),
+        time(7),
+        rec("r"),
+        time(1_763_596_800),
+        item("b"),
+    ]
+    .concat();
     assert_eq!(read(&parts), expected);
     // Even inside the timestamp.
     let nanos = sized(3, sized(2, number(2, 5_000_000)));
-    let Read::List { ts_ms, .. } = read(&[whole.clone(), nanos].concat()) else { panic!("a list") };
+    let Read::List { ts_ms, .. } = read(&[whole.clone(), nanos].concat()) else {
+        panic!("a list")
+    };
     assert_eq!(ts_ms, 1_763_596_800_005);
     // A part that is cut off must not be completed by the next one.
     let cut = sized(2, [17 << 3 | 2, 1, 1]);
@@ -494,11 +706,27 @@ fn the_last_value_of_a_oneof_counts() {
     let paths = ["request_id", "other.text", "third"].map(|path| Path::parse(path).expect("a path"));
     let by_alternatives = Paths::any(paths.to_vec()).expect("paths");
     for (request_id, bytes, expected) in [
-        (Paths::parse("request_id").expect("a path"), [sized(1, "a"), number(3, 7)].concat(), None),
-        (Paths::parse("request_id").expect("a path"), [number(3, 7), sized(1, "a")].concat(), Some("a")),
-        (Paths::parse("third").expect("a path"), [number(3, 7), sized(1, "a")].concat(), None),
+        (
+            Paths::parse("request_id").expect("a path"),
+            [sized(1, "a"), number(3, 7)].concat(),
+            None,
+        ),
+        (
+            Paths::parse("request_id").expect("a path"),
+            [number(3, 7), sized(1, "a")].concat(),
+            Some("a"),
+        ),
+        (
+            Paths::parse("third").expect("a path"),
+            [number(3, 7), sized(1, "a")].concat(),
+            None,
+        ),
         (Paths::parse("third").expect("a path"), vec![], None),
-        (Paths::parse("other.text").expect("a path"), [sized(2, sized(1, "m")), number(3, 7)].concat(), None),
+        (
+            Paths::parse("other.text").expect("a path"),
+            [sized(2, sized(1, "m")), number(3, 7)].concat(),
+            None,
+        ),
         (
             Paths::parse("other.text").expect("a path"),
             [sized(2, sized(1, "m")), number(3, 7), sized(2, sized(2, "n"))].concat(),
@@ -509,8 +737,16 @@ fn the_last_value_of_a_oneof_counts() {
             [number(3, 7), sized(2, sized(2, "n")), sized(2, sized(1, "m"))].concat(),
             Some("m"),
         ),
-        (by_alternatives.clone(), [sized(1, "a"), number(3, 7)].concat(), Some("7")),
-        (by_alternatives, [number(3, 7), sized(2, sized(1, "m"))].concat(), Some("m")),
+        (
+            by_alternatives.clone(),
+            [sized(1, "a"), number(3, 7)].concat(),
+            Some("7"),
+        ),
+        (
+            by_alternatives,
+            [number(3, 7), sized(2, sized(1, "m"))].concat(),
+            Some("m"),
+        ),
     ] {
         shape.served.request_id = request_id;
         let all = [bytes, number(4, MS as u64)].concat();
@@ -538,7 +774,10 @@ fn paths_may_use_names_of_json() {
     "#,
     );
     let bytes = [sized(1, "r"), number(2, MS as u64), sized(3, "i"), sized(4, "x")].concat();
-    for names in [["rec_id", "shown_at", "shown_items"], ["recId2", "shownAt", "shownItems"]] {
+    for names in [
+        ["rec_id", "shown_at", "shown_items"],
+        ["recId2", "shownAt", "shownItems"],
+    ] {
         let [id, ts, items] = names.map(|name| Paths::parse(name).expect("a path"));
         let mut shape = Shape::default();
         (shape.served.request_id, shape.served.ts, shape.served.items) = (id, ts, items);
@@ -634,9 +873,13 @@ fn imports_are_given_or_well_known() {
     assert_eq!(file.names().collect::<Vec<_>>(), ["List"]);
     let error = ProtobufFile::parse(text, &[]).expect_err("no item").to_string();
     assert!(error.contains("shop/item.proto"), "{error}");
-    let error = ProtobufFile::parse("message {", &[]).expect_err("no schema").to_string();
+    let error = ProtobufFile::parse("message {", &[])
+        .expect_err("no schema")
+        .to_string();
     assert!(error.starts_with("the schema cannot be compiled"), "{error}");
-    let error = ProtobufFile::of_descriptors(&[]).expect_err("nothing").to_string();
+    let error = ProtobufFile::of_descriptors(&[])
+        .expect_err("nothing")
+        .to_string();
     assert!(error.contains("without a file"), "{error}");
     assert!(ProtobufFile::of_descriptors(&[0xff]).is_err());
 }

@@ -1,21 +1,26 @@
 //! Sample of the last records of a topic: how they are keyed, and whether they are readable.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::CStr;
+use std::fmt;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::time::Duration;
 
 use abgauge_core::decode::Decoder;
-use abgauge_core::engine::event::{Batch, Body, Kind, Position, Reason, Side};
+use abgauge_core::decode::framing::{Headers, SchemaId};
+use abgauge_core::engine::event::{Batch, Body, Event, Kind, Position, Reason, Side};
 use abgauge_core::engine::float_times::FloatTimes;
 use rdkafka::consumer::Consumer as _;
 use rdkafka::error::KafkaError;
-use rdkafka::message::Message;
+use rdkafka::message::{BorrowedMessage, Headers as _, Message};
 use rdkafka::{Offset, TopicPartitionList};
 
 use super::{Asker, Failure, Trouble};
 use crate::clock::Clock;
-use crate::settings::Config;
+use crate::settings::{Config, UnusableFile};
 use crate::stream::keys::KeyAudit;
+use crate::stream::schemas::{Located, RegistryClient, SchemaReader, Schemas};
 
 /// Size of a sample, divided evenly among the partitions with records. With two partitions, half of the records reveal the
 /// partitioner.
@@ -50,6 +55,58 @@ pub struct Sample {
     /// Records of another `type`.
     pub n_ignored: u64,
     pub times: FloatTimes,
+    /// Schemas that the records name.
+    pub schemas: BTreeMap<SchemaId, SchemaUse>,
+}
+
+/// Records of a sample with one schema.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct SchemaUse {
+    pub n_records: u64,
+    /// Reason why it cannot be fetched.
+    pub problem: Option<String>,
+    /// Settings and paths that need a field which it does not have.
+    pub lacks: Vec<String>,
+}
+
+/// Means to read the records of a sample.
+pub struct SampleReader {
+    decoder: Decoder,
+    /// Kind of records without a `type`.
+    topic_kind: Option<Kind>,
+    schemas: Arc<Schemas>,
+    framing: SchemaReader,
+    /// `None` without a registry, or once it has failed: it would fail for each record.
+    registry: Option<RegistryClient>,
+}
+
+impl SampleReader {
+    /// Makes a reader for a topic.
+    ///
+    /// # Errors
+    /// A file of `[registry]` or `[schemas]` cannot be used.
+    pub fn new(config: &Config, side: Side, topic_kind: Option<Kind>) -> Result<SampleReader, UnusableFile> {
+        let schemas = Arc::new(Schemas::open(&config.formats)?);
+        Ok(SampleReader {
+            decoder: config.join.decoder().reading(config.events.as_ref()),
+            topic_kind,
+            framing: schemas.reader(side),
+            registry: RegistryClient::open(&schemas)?,
+            schemas,
+        })
+    }
+
+    /// Fetches the schema of a record, unless that has failed before.
+    fn fetch(&mut self, id: SchemaId) {
+        if self.schemas.is_known(id) {
+            return;
+        }
+        if let Some(registry) = &mut self.registry
+            && (registry.fetch_once().is_err() || self.schemas.problem(id).is_some())
+        {
+            self.registry = None;
+        }
+    }
 }
 
 impl Sample {
@@ -60,17 +117,18 @@ impl Sample {
             unreadable: BTreeMap::new(),
             n_ignored: 0,
             times: FloatTimes::default(),
+            schemas: BTreeMap::new(),
         }
     }
 
-    /// Adds a record of a topic. Records without a `type` are of the kind `topic_kind`.
+    /// Adds a record of a topic.
     pub fn take(
         &mut self,
-        decoder: &Decoder,
-        topic_kind: Option<Kind>,
+        reader: &mut SampleReader,
         partition: i32,
         key: Option<&[u8]>,
         payload: Option<&[u8]>,
+        headers: &dyn Headers,
     ) {
         self.n_records += 1;
         self.keys.observe(key, partition);
@@ -81,7 +139,25 @@ impl Sample {
             record_ts_ms: 0,
         };
         let mut batch = Batch::default();
-        decoder.decode(payload, topic_kind, at, &mut batch);
+        let named = payload.and_then(|payload| reader.framing.named_schema(payload, headers));
+        if let Some(id) = named {
+            let of_schema = self.schemas.entry(id).or_default();
+            of_schema.n_records += 1;
+            // The reader asks for it.
+            payload.map(|payload| reader.framing.locate(payload, headers));
+            reader.fetch(id);
+            of_schema.problem = reader.schemas.problem(id);
+        }
+        let located = payload.map(|payload| reader.framing.locate(payload, headers));
+        let invalid = |reason| Event::new(at, Body::Invalid(reason, None));
+        match located {
+            None => reader.decoder.decode(None, reader.topic_kind, at, &mut batch),
+            Some(Located::Record(raw)) => reader.decoder.decode_raw(raw, reader.topic_kind, at, &mut batch),
+            Some(Located::Invalid(reason)) => batch.events.push(invalid(reason)),
+            Some(Located::Ignored) => batch.events.push(Event::new(at, Body::Ignored)),
+            // Reported with its schema.
+            Some(Located::Awaits(_)) => return,
+        }
         for event in &batch.events {
             match &event.body {
                 Body::Served(list) => self.times.see(list.ts_ms),
@@ -100,10 +176,9 @@ impl Sample {
 impl Asker {
     pub(super) fn sample(
         &self,
-        config: &Config,
+        reader: &mut SampleReader,
         topic: &str,
         n_partitions: NonZeroU32,
-        topic_kind: Option<Kind>,
     ) -> Result<Sample, Failure> {
         let begins = self.offsets(topic, n_partitions, Offset::Beginning)?;
         let ends = self.offsets(topic, n_partitions, Offset::End)?;
@@ -112,17 +187,11 @@ impl Asker {
         if starts.is_empty() {
             return Ok(sample);
         }
-        let decoder = config.join.decoder().reading(config.events.as_ref());
-        self.read(
-            topic,
-            &starts,
-            &ends,
-            StopCondition::Seconds,
-            |partition, key, payload| {
-                sample.take(&decoder, topic_kind, partition, key, payload);
-                true
-            },
-        )?;
+        self.read(topic, &starts, &ends, StopCondition::Seconds, |record| {
+            let (key, payload) = (record.key(), record.payload());
+            sample.take(reader, record.partition(), key, payload, &RecordHeaders(record));
+            true
+        })?;
         Ok(sample)
     }
 
@@ -133,7 +202,7 @@ impl Asker {
         starts: &BTreeMap<i32, i64>,
         ends: &[i64],
         patience: StopCondition,
-        mut take: impl FnMut(i32, Option<&[u8]>, Option<&[u8]>) -> bool,
+        mut take: impl FnMut(&BorrowedMessage) -> bool,
     ) -> Result<ReadCompleteness, Failure> {
         let _assigned = self.assign(topic, starts)?;
         let mut open: BTreeSet<i32> = starts.keys().copied().collect();
@@ -151,7 +220,7 @@ impl Asker {
                     let end = ends.get(partition.cast_unsigned() as usize).copied().unwrap_or(0);
                     if offset < end {
                         n_taken += 1;
-                        if !take(partition, record.key(), record.payload()) {
+                        if !take(&record) {
                             return Ok(ReadCompleteness::All);
                         }
                         // Each record extends the time, so that only silence ends the read.
@@ -193,6 +262,25 @@ impl Asker {
             .and_then(|()| self.consumer.assign(&list))
             .map_err(|error| Failure::of(&error, ""))?;
         Ok(Assigned(self))
+    }
+}
+
+/// Headers of a record.
+struct RecordHeaders<'a>(&'a BorrowedMessage<'a>);
+
+impl Headers for RecordHeaders<'_> {
+    fn last(&self, name: &CStr) -> Option<&[u8]> {
+        let headers = self.0.headers()?;
+        let mut newest_first = (0..headers.count()).rev().map(|n| headers.get(n));
+        newest_first
+            .find(|header| header.key.as_bytes() == name.to_bytes())?
+            .value
+    }
+}
+
+impl fmt::Debug for RecordHeaders<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
+        write!(out, "headers at offset {}", self.0.offset())
     }
 }
 

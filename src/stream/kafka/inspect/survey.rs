@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
+use rdkafka::Message as _;
 use rdkafka::Offset;
 use rdkafka::consumer::Consumer as _;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
@@ -89,8 +90,8 @@ impl Survey {
         }
         let heard = self
             .asker
-            .read(topic, &starts, &ends, StopCondition::Silence, |_, _, payload| {
-                take(payload)
+            .read(topic, &starts, &ends, StopCondition::Silence, |record| {
+                take(record.payload())
             })?;
         match heard {
             ReadCompleteness::All => Ok(()),
