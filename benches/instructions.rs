@@ -5,6 +5,8 @@
 
 mod common;
 
+use std::sync::Arc;
+
 use abgauge::board::Board;
 use abgauge::settings::{self, Config};
 use abgauge::stream::worker;
@@ -38,7 +40,7 @@ struct Variant {
     /// Writes one of our own records in the shape and encoding of the variant.
     write: fn(String) -> Vec<u8>,
     /// Schemas of lists and clicks, if they are not JSON.
-    schemas: Option<fn() -> [Schema; 2]>,
+    schemas: Option<fn() -> [Arc<Schema>; 2]>,
 }
 
 const BASE: Variant = Variant {
@@ -50,7 +52,7 @@ const BASE: Variant = Variant {
     write: String::into_bytes,
     schemas: None,
 };
-const VARIANTS: [Variant; 10] = [
+const VARIANTS: [Variant; 11] = [
     BASE,
     Variant {
         name: "1-arm",
@@ -99,6 +101,13 @@ const VARIANTS: [Variant; 10] = [
         shape: Some(Shape::default),
         write: encodings::avro,
         schemas: Some(encodings::avro_schemas),
+        ..BASE
+    },
+    Variant {
+        name: "protobuf",
+        shape: Some(Shape::default),
+        write: encodings::protobuf,
+        schemas: Some(encodings::protobuf_schemas),
         ..BASE
     },
 ];
@@ -187,7 +196,7 @@ fn stage_settle(pipeline: &mut Pipeline) {
 /// Stages from the bytes of a record to the board.
 struct Pipeline {
     decoder: Decoder,
-    schemas: Option<[Schema; 2]>,
+    schemas: Option<[Arc<Schema>; 2]>,
     write: fn(String) -> Vec<u8>,
     batch: Batch,
     tracker: PairTracker,

@@ -1,6 +1,8 @@
 //! Our own records, written in the shapes and encodings of other producers.
 
-use abgauge_core::decode::schema::{AvroSchema, Schema};
+use std::sync::Arc;
+
+use abgauge_core::decode::schema::{AvroSchema, ProtobufFile, Schema};
 use abgauge_core::decode::shape::{Path, Paths, Shape};
 use serde_json::{Value, json};
 
@@ -80,7 +82,7 @@ pub fn nested(own: String) -> Vec<u8> {
 }
 
 /// Schemas of lists and clicks of our own shape.
-pub fn avro_schemas() -> [Schema; 2] {
+pub fn avro_schemas() -> [Arc<Schema>; 2] {
     let list = json!({"type": "record", "name": "List", "namespace": "shop", "fields": [
         {"name": "request_id", "type": "string"},
         {"name": "user_id", "type": ["null", "string"]},
@@ -93,7 +95,10 @@ pub fn avro_schemas() -> [Schema; 2] {
         {"name": "ts", "type": {"type": "long", "logicalType": "timestamp-millis"}},
         {"name": "item", "type": "string"},
     ]});
-    [list, click].map(|schema| Schema::Avro(AvroSchema::parse(&schema.to_string()).expect("a schema")))
+    [list, click].map(|schema| {
+        let schema = AvroSchema::parse(&schema.to_string()).expect("a schema");
+        Arc::new(Schema::Avro(schema))
+    })
 }
 
 pub fn avro(own: String) -> Vec<u8> {
@@ -121,6 +126,58 @@ pub fn avro(own: String) -> Vec<u8> {
     record
 }
 
+/// Message types of lists and clicks of our own shape.
+pub fn protobuf_schemas() -> [Arc<Schema>; 2] {
+    let text = r#"
+        syntax = "proto3";
+        package shop;
+        message List {
+          string request_id = 1;
+          optional string user_id = 2;
+          int64 ts = 3;
+          map<string, string> experiments = 4;
+          repeated string items = 5;
+        }
+        message Click { string request_id = 1; int64 ts = 2; string item = 3; }
+    "#;
+    let file = ProtobufFile::parse(text, &[]).expect("a schema");
+    [0, 1].map(|index| Arc::clone(file.by_indexes(&[index]).expect("a message type")))
+}
+
+pub fn protobuf(own: String) -> Vec<u8> {
+    let own = parsed(&own);
+    let mut record = Vec::new();
+    field(1, &own["request_id"], &mut record);
+    match own["items"].as_array() {
+        Some(items) => {
+            field(2, &own["user_id"], &mut record);
+            record.push(3 << 3);
+            varint(own["ts"].as_i64().expect("a number") as u64, &mut record);
+            let mut entry = Vec::new();
+            field(1, &Value::from("ranker"), &mut entry);
+            field(2, &own["experiments"]["ranker"], &mut entry);
+            record.push(4 << 3 | 2);
+            varint(entry.len() as u64, &mut record);
+            record.extend(entry);
+            items.iter().for_each(|item| field(5, item, &mut record));
+        }
+        None => {
+            record.push(2 << 3);
+            varint(own["ts"].as_i64().expect("a number") as u64, &mut record);
+            field(3, &own["item"], &mut record);
+        }
+    }
+    record
+}
+
+/// Field of text.
+fn field(number: u8, value: &Value, to: &mut Vec<u8>) {
+    let text = value.as_str().expect("text");
+    to.push(number << 3 | 2);
+    varint(text.len() as u64, to);
+    to.extend(text.as_bytes());
+}
+
 fn text(value: &Value, to: &mut Vec<u8>) {
     let text = value.as_str().expect("text");
     long(text.len() as i64, to);
@@ -129,7 +186,10 @@ fn text(value: &Value, to: &mut Vec<u8>) {
 
 /// Zigzag integer.
 fn long(number: i64, to: &mut Vec<u8>) {
-    let mut rest = (number << 1 ^ number >> 63) as u64;
+    varint((number << 1 ^ number >> 63) as u64, to);
+}
+
+fn varint(mut rest: u64, to: &mut Vec<u8>) {
     while rest >= 0x80 {
         to.push(rest as u8 | 0x80);
         rest >>= 7;

@@ -201,6 +201,7 @@ impl Decoder {
             hash: self.hash,
             max_items: self.max_items,
             schema: hash,
+            items_start: before.items,
             batch,
         };
         match self.mapped.read_directly(record, topic_kind, &mut reader) {

@@ -3,8 +3,15 @@
 //! It returns `None` for anything unusual, and the record is then read by [`Mapped::read`](super::Mapped::read), which is
 //! authoritative. Most shapes have this path; `Direct::new` lists the exceptions.
 
+mod plan;
+mod protobuf;
+
 use std::ops::Range;
 
+use xxhash_rust::xxh3::xxh3_64;
+
+pub(in super::super) use self::plan::Plans;
+pub(in super::super) use self::protobuf::ProtobufPlan;
 use super::super::arms::MAX_REMEMBERED;
 use super::super::hash::Hashes;
 use super::super::no_user::NoUser;
@@ -19,6 +26,8 @@ use crate::engine::event::{Batch, Body, Click, Kind, Served};
 /// Paths of a shape that has a fast path.
 #[derive(Debug, Clone)]
 pub(super) struct Direct {
+    /// Hash of the shape.
+    id: u64,
     record: Vec<Place>,
     /// Within an item that is an object; empty if items are ids.
     item: Vec<Place>,
@@ -87,7 +96,17 @@ pub(in super::super) struct DirectReader<'r, 'b> {
     pub max_items: usize,
     /// Hash of the schema; 0 for JSON.
     pub schema: u64,
+    /// Number of items in the batch before this record.
+    pub items_start: usize,
     pub batch: &'b mut Batch,
+}
+
+impl DirectReader<'_, '_> {
+    /// Checks that a list has no more items than the maximum. Only its own items come behind those of earlier lists.
+    #[inline(always)]
+    fn check_items(&self) -> Option<()> {
+        (self.batch.items.len() - self.items_start <= self.max_items).then_some(())
+    }
 }
 
 impl Direct {
@@ -117,6 +136,7 @@ impl Direct {
             None => Vec::new(),
         };
         Some(Direct {
+            id: xxh3_64(format!("{shape:?}").as_bytes()),
             record: places(event.nodes()?, part_of)?,
             item,
         })
@@ -408,12 +428,16 @@ fn set<T: Copy>(both: &mut [Option<T>; 2], of: [bool; 2], value: T) {
 #[inline(always)]
 fn id_of(value: Value<'_>) -> Option<&[u8]> {
     match value {
-        Value::Text(text) => {
-            let is_id = (1..=MAX_ID_BYTES).contains(&text.len());
-            (is_id && (text.is_ascii() || std::str::from_utf8(text).is_ok())).then_some(text)
-        }
+        Value::Text(text) => checked_id(text),
         _ => None,
     }
+}
+
+/// Returns the text, if it may be an id.
+#[inline(always)]
+fn checked_id(text: &[u8]) -> Option<&[u8]> {
+    let is_id = (1..=MAX_ID_BYTES).contains(&text.len());
+    (is_id && (text.is_ascii() || std::str::from_utf8(text).is_ok())).then_some(text)
 }
 
 #[inline(always)]

@@ -16,7 +16,7 @@ use serde::de::IgnoredAny;
 pub(super) use self::composite::CompositeId;
 use self::composite::FurtherIds;
 use self::direct::Direct;
-pub(super) use self::direct::DirectReader;
+pub(super) use self::direct::{DirectReader, Plans, ProtobufPlan};
 pub use self::explain::{DecidingField, Explained};
 use self::items::InItems;
 use self::row::InRow;
@@ -413,7 +413,7 @@ impl Mapped {
                 let record = avro::AvroObject::of_payload(schema, record.bytes).ok()?;
                 direct.avro(record, topic_kind, reader)
             }
-            Some(Schema::Protobuf(_)) => None,
+            Some(Schema::Protobuf(schema)) => direct.protobuf(schema, record.bytes, topic_kind, reader),
         }
     }
 

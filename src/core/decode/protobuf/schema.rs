@@ -7,6 +7,7 @@ use prost::Message as _;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::super::avro::SchemaFault;
+use super::super::mapped::{Plans, ProtobufPlan};
 use super::super::name::name_hash;
 use super::super::schema::Schema;
 use super::descriptors::{
@@ -40,6 +41,7 @@ pub struct ProtobufSchema {
     hash: u64,
     root: u32,
     types: Arc<Types>,
+    plans: Plans<ProtobufPlan>,
 }
 
 /// All types of a file.
@@ -220,6 +222,10 @@ impl ProtobufSchema {
         self.hash
     }
 
+    pub(in super::super) fn plans(&self) -> &Plans<ProtobufPlan> {
+        &self.plans
+    }
+
     pub(in super::super) fn types(&self) -> &Types {
         &self.types
     }
@@ -270,6 +276,13 @@ impl MessageType {
 }
 
 impl ProtobufField {
+    /// Returns whether a path with this name, which has this hash, leads to the field.
+    pub fn is_named(&self, hash: u64, name: &str) -> bool {
+        let json_name = self.json_name.as_ref();
+        (self.hash == hash && self.name == name)
+            || json_name.is_some_and(|(json_name, json_hash)| *json_hash == hash && json_name == name)
+    }
+
     pub fn is_repeated(&self) -> bool {
         matches!(self.rule, Rule::Repeated | Rule::Map)
     }
@@ -569,6 +582,7 @@ impl Builder {
                 hash: hash ^ name_hash(&message.name),
                 root: message.id,
                 types: Arc::clone(&types),
+                plans: Plans::default(),
             }))
         };
         let names = types.messages.iter().enumerate();

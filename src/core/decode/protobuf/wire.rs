@@ -73,6 +73,20 @@ impl<'a> Wire<'a> {
         (tag >= 8).then_some(tag)
     }
 
+    /// Passes this tag, if it comes next in its shortest form and has one or two bytes.
+    #[inline(always)]
+    pub fn comes(&mut self, tag: u32) -> bool {
+        let rest = match self.rest {
+            [only, rest @ ..] if u32::from(*only) == tag => rest,
+            [low @ 0x80..=0xff, high @ 1..0x80, rest @ ..] if u32::from(low & 0x7f) | u32::from(*high) << 7 == tag => {
+                rest
+            }
+            _ => return false,
+        };
+        self.rest = rest;
+        true
+    }
+
     /// Reads the value behind a tag.
     #[inline]
     pub fn raw(&mut self, tag: u32) -> Option<Raw<'a>> {
