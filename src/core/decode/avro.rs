@@ -3,6 +3,7 @@
 //! This is our own walk over the bytes, because Avro must cost no more than JSON. It reads the values that paths lead to, skips
 //! the others, and copies nothing.
 
+mod fingerprint;
 mod read;
 mod schema;
 

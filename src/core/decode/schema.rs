@@ -1,5 +1,7 @@
 //! Schemas of records that are not JSON.
 
+mod fields;
+
 use std::borrow::Cow;
 
 use super::avro;

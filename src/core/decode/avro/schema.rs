@@ -9,12 +9,14 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::super::name::name_hash;
 use super::super::value::Notation;
+use super::fingerprint::fingerprints;
 
 /// Schema of a record.
 #[derive(Debug)]
 pub struct AvroSchema {
     /// Hash of its text.
     hash: u64,
+    fingerprints: Vec<u64>,
     types: Vec<AvroType>,
     /// Types whose values have no bytes.
     are_empty: Vec<bool>,
@@ -74,18 +76,42 @@ impl AvroSchema {
     /// # Errors
     /// Fails if the text is not an Avro schema.
     pub fn parse(text: &str) -> Result<AvroSchema, SchemaFault> {
-        let schema =
-            serde_json::from_str(text).map_err(|error| SchemaFault(format!("is not JSON: {error}")))?;
+        AvroSchema::parse_with(text, &[])
+    }
+
+    /// Parses a schema, and those that it refers to, each after its own references.
+    ///
+    /// # Errors
+    /// Fails if a text is not an Avro schema.
+    pub fn parse_with(text: &str, references: &[String]) -> Result<AvroSchema, SchemaFault> {
+        let json = |text: &str| {
+            serde_json::from_str(text).map_err(|error| SchemaFault(format!("is not JSON: {error}")))
+        };
         let mut parser = Parser::default();
+        let mut hash = xxh3_64(text.as_bytes());
+        let mut known = HashSet::new();
+        // Two schemas may refer to the same one.
+        for reference in references.iter().filter(|reference| known.insert(reference.as_str())) {
+            parser.schema(&json(reference)?, "")?;
+            hash = hash.rotate_left(1) ^ xxh3_64(reference.as_bytes());
+        }
+        let schema = json(text)?;
         let root = parser.schema(&schema, "")?;
         let types = parser.types.into_iter();
         let types = types.map(|defined| defined.expect("a named type is defined before the schema ends"));
         Ok(AvroSchema {
-            hash: xxh3_64(text.as_bytes()),
+            hash,
+            fingerprints: fingerprints(&schema),
             types: types.collect(),
             are_empty: parser.are_empty,
             root,
         })
+    }
+
+    /// Returns the fingerprints under which clients write single objects: that of Java and of the specification, and those of
+    /// clients that keep more of a logical type.
+    pub fn fingerprints(&self) -> &[u64] {
+        &self.fingerprints
     }
 
     /// Returns whether its records have no bytes.
@@ -103,12 +129,12 @@ impl AvroSchema {
         self.hash
     }
 
-    pub(super) fn root(&self) -> TypeId {
+    pub(in super::super) fn root(&self) -> TypeId {
         self.root
     }
 
     #[inline]
-    pub(super) fn of(&self, id: TypeId) -> &AvroType {
+    pub(in super::super) fn of(&self, id: TypeId) -> &AvroType {
         &self.types[id as usize]
     }
 }
@@ -252,7 +278,7 @@ impl Parser {
 
 /// Returns a primitive type by its name; `None` for any other name. A logical type that does not fit is ignored, as Avro
 /// requires.
-fn primitive(word: &str, schema: &Map<String, Json>) -> Option<AvroType> {
+pub(super) fn primitive(word: &str, schema: &Map<String, Json>) -> Option<AvroType> {
     let logical = logical_type(schema);
     let since = |per_ms, is_local| AvroType::Integer(NumberMeaning::Since { per_ms, is_local });
     Some(match (word, logical) {
@@ -289,7 +315,7 @@ fn text_of<'a>(schema: Option<&'a Map<String, Json>>, key: &str) -> Result<&'a s
     text.ok_or_else(|| SchemaFault(format!("has a type or field without `{key}`")))
 }
 
-fn full_name(name: &str, namespace: &str) -> String {
+pub(super) fn full_name(name: &str, namespace: &str) -> String {
     match (name.contains('.'), namespace) {
         (true, _) | (false, "") => name.to_owned(),
         (false, namespace) => format!("{namespace}.{name}"),

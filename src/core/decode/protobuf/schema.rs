@@ -283,6 +283,11 @@ impl ProtobufField {
             || json_name.is_some_and(|(json_name, json_hash)| *json_hash == hash && json_name == name)
     }
 
+    /// Returns whether a path with this name leads to the field.
+    pub fn has_name(&self, name: &str) -> bool {
+        self.is_named(name_hash(name), name)
+    }
+
     pub fn is_repeated(&self) -> bool {
         matches!(self.rule, Rule::Repeated | Rule::Map)
     }

@@ -560,3 +560,19 @@ fn flags_are_true_as_in_json() {
         assert_eq!(batch.events.len(), 1 + n_clicks, "{fields}");
     }
 }
+
+#[test]
+fn references_come_before_their_schema() {
+    let item = r#"{"type": "record", "name": "shop.Item", "fields": [{"name": "sku", "type": "string"}]}"#.to_owned();
+    let list = r#"{"type": "record", "name": "shop.List", "fields": [
+        {"name": "shown", "type": {"type": "array", "items": "Item"}}, {"name": "ctx", "type": ["null", "Item"]}]}"#;
+    let schema = AvroSchema::parse_with(list, &[item.clone(), item]).expect("a schema");
+    let schema = Schema::Avro(schema);
+    assert_eq!(schema.field_paths(), ["shown", "ctx", "ctx.sku"]);
+    let mut shape = Shape::default();
+    shape.served.items = Paths::parse("shown").expect("a path");
+    shape.served.item_id = Paths::parse("sku").ok();
+    shape.served.request_id = Paths::parse("ctx.sku").expect("a path");
+    assert_eq!(schema.lacks(&shape, Kind::Served), ["events.served.ts = \"ts\""]);
+    assert!(AvroSchema::parse_with(list, &[]).is_err());
+}

@@ -980,3 +980,36 @@ proptest! {
         });
     }
 }
+
+#[test]
+fn schemas_list_their_fields_and_those_that_a_shape_lacks() {
+    let file = ProtobufFile::parse(MAPPED, &[]).expect("a schema");
+    let schema = file.by_name("List").expect("a message type");
+    assert_eq!(
+        schema.field_paths(),
+        ["type", "data", "ctx", "data.shown", "data.rec", "ctx.variant", "ctx.time"]
+    );
+    let mut shape = mapped_shape();
+    assert_eq!(schema.lacks(&shape, Kind::Served), [""; 0]);
+    assert_eq!(
+        schema.lacks(&shape, Kind::Click),
+        [
+            "events.click.request_id = \"request_id\"",
+            "events.click.ts = \"ts\"",
+            "events.click.item = \"item\""
+        ]
+    );
+    let paths = ["at", "ctx.at"].map(|path| Path::parse(path).expect("a path"));
+    shape.served.ts = Paths::any(paths.to_vec()).expect("paths");
+    shape.served.item_id = Paths::parse("id").ok();
+    assert_eq!(
+        schema.lacks(&shape, Kind::Served),
+        [
+            "events.served.ts = { any = [\"at\", \"ctx.at\"] }",
+            "events.served.item_id = \"id\""
+        ]
+    );
+    shape.served.ts = Paths::any(vec![paths[0].clone(), Path::parse("ctx.time").expect("a path")]).expect("paths");
+    shape.served.absent_is_empty = true;
+    assert_eq!(schema.lacks(&shape, Kind::Served), [""; 0]);
+}
