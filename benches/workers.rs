@@ -123,7 +123,7 @@ fn owning(config: &Config, log: &Arc<Log>, n_workers: usize) -> Worker {
         board,
         telemetry,
         Clock::system(),
-        Arc::new(Schemas::open(&config.formats).expect("no files")),
+        Arc::new(Schemas::open(config).expect("no files")),
         sources.collect(),
     );
     let counts = TopicCounts {

@@ -163,7 +163,7 @@ impl Loop {
             board,
             Arc::clone(&telemetry),
             clock.clone(),
-            Arc::new(Schemas::open(&config.formats).expect("no files")),
+            Arc::new(Schemas::open(config).expect("no files")),
             sources.collect(),
         );
         Loop {

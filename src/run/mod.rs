@@ -109,7 +109,7 @@ impl Daemon {
             .transpose()?;
         let (reloader, catalogues) = catalogue.unzip();
         let secured = Secured::open(&config.http, &Clock::system(), Arc::clone(&telemetry))?;
-        let schemas = Arc::new(Schemas::open(&config.formats)?);
+        let schemas = Arc::new(Schemas::open(config)?);
         let registry = RegistryClient::open(&schemas)?;
         // Bound before the client starts, so that a taken port is reported at once.
         let listener = server::bind(config.http.listen)?;

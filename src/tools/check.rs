@@ -255,7 +255,7 @@ fn webhook_files(config: &Config) -> Option<Finding> {
 fn schema_files(config: &Config) -> Option<Finding> {
     let formats = &config.formats;
     let has_files = formats.topics.iter().any(|topic| topic.schema.is_some());
-    let opened = Schemas::open(formats).and_then(|schemas| RegistryClient::open(&Arc::new(schemas)));
+    let opened = Schemas::open(config).and_then(|schemas| RegistryClient::open(&Arc::new(schemas)));
     match (opened, &formats.registry) {
         (Err(fault), _) => Some(Finding::new(
             ResultLevel::Error(CheckFailure::Configuration),

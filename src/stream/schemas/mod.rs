@@ -15,18 +15,21 @@ mod schema_file;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use abgauge_core::decode::framing::{Format, SchemaId};
-use abgauge_core::engine::event::Side;
+use abgauge_core::decode::schema::Schema;
+use abgauge_core::decode::shape::Shape;
+use abgauge_core::engine::event::{Kind, Side};
 use tokio::sync::Notify;
+use tracing::warn;
 
 pub use self::reader::{Located, SchemaReader};
 pub use self::registry::RegistryClient;
 pub use self::schema_file::SchemaFile;
-use crate::settings::{Formats, TopicFormat, UnusableFile, files};
+use crate::settings::{Config, Formats, TopicFormat, UnusableFile, files};
 
 /// Time for which a registry must deny a schema before its records are invalid. Replicas of a registry lag behind their leader.
 pub const DENIED_AFTER: Duration = Duration::from_secs(60);
@@ -37,6 +40,10 @@ const MAX_BYTES: usize = 256 << 20;
 /// Schemas of both topics, shared by all shards and the client of the registry.
 pub struct Schemas {
     formats: Formats,
+    /// Paths that records need.
+    shape: Shape,
+    /// Set if one topic has both kinds.
+    is_one_topic: bool,
     /// Schemas of the files, by `Side as usize`.
     files: [Option<Arc<SchemaFile>>; 2],
     state: Mutex<SchemasState>,
@@ -50,6 +57,8 @@ struct SchemasState {
     arrivals: VecDeque<(SchemaId, usize)>,
     n_bytes: usize,
     wanted: BTreeMap<SchemaId, Wanted>,
+    /// Schemas that were reported for their missing fields.
+    reported: HashSet<(Side, Option<SchemaId>)>,
 }
 
 /// What is known about a schema.
@@ -76,7 +85,8 @@ impl Schemas {
     ///
     /// # Errors
     /// A file cannot be used.
-    pub fn open(formats: &Formats) -> Result<Schemas, UnusableFile> {
+    pub fn open(config: &Config) -> Result<Schemas, UnusableFile> {
+        let formats = &config.formats;
         let [served, click] = &formats.topics;
         Ok(Schemas {
             files: [
@@ -84,6 +94,8 @@ impl Schemas {
                 open_file("schemas.click", "events.click.message", click)?,
             ],
             formats: formats.clone(),
+            shape: config.events.clone().unwrap_or_default(),
+            is_one_topic: config.kafka.served_topic == config.kafka.clicks_topic,
             state: Mutex::default(),
             wakes_client: Notify::new(),
         })
@@ -145,12 +157,37 @@ impl Schemas {
                 break;
             };
             state.known.remove(&oldest);
+            state.reported.retain(|(_, id)| *id != Some(oldest));
             state.n_bytes -= n_bytes;
         }
     }
 
-    /// Reports that a schema lacks fields that the paths of `[events]` need.
-    fn report_missing_fields(&self, _: SchemaId, _: &SchemaFile) {}
+    /// Returns the settings whose paths lead to no field of a schema, although records of the topic need one.
+    pub fn lacks(&self, side: Side, schema: &Schema) -> Vec<String> {
+        let kind = match side {
+            Side::Served => Kind::Served,
+            Side::Clicks => Kind::Click,
+        };
+        let lacks = schema.lacks(&self.shape, kind);
+        // In a single topic it may be the schema of the other kind.
+        let is_of_other = self.is_one_topic && schema.lacks(&self.shape, Kind::Click).is_empty();
+        if is_of_other { Vec::new() } else { lacks }
+    }
+
+    /// Logs once for each schema that it lacks fields.
+    fn report_lacks(&self, side: Side, id: Option<SchemaId>, schema: &Schema) {
+        let lacks = self.lacks(side, schema);
+        if lacks.is_empty() || !self.state().reported.insert((side, id)) {
+            return;
+        }
+        let name = id.map_or("the file".to_owned(), |id| id.to_string());
+        let has = schema.field_paths().join(", ");
+        warn!(
+            schema = name,
+            "records of this schema are invalid, because it has no field at {}; it has {has}",
+            lacks.join(", ")
+        );
+    }
 
     fn state(&self) -> MutexGuard<'_, SchemasState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)

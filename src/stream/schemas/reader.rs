@@ -21,6 +21,7 @@ const MAX_INFLATED: u64 = 64 << 20;
 /// Reader of the records of one topic.
 pub struct SchemaReader {
     schemas: Arc<Schemas>,
+    side: Side,
     topic: TopicFormat,
     file: Option<Arc<SchemaFile>>,
     seen: HashMap<TypeKey, RecordType>,
@@ -50,6 +51,7 @@ impl SchemaReader {
             topic: schemas.formats.topics[side as usize].clone(),
             file: schemas.files[side as usize].clone(),
             schemas,
+            side,
             seen: HashMap::new(),
             last: None,
             inflated: Vec::new(),
@@ -155,6 +157,9 @@ impl SchemaReader {
             Some(file) => file.record_type(framed, &self.topic),
             None => RecordType::Unusable,
         };
+        if let RecordType::Wanted(schema) = &record_type {
+            self.schemas.report_lacks(self.side, key.0, schema);
+        }
         if self.seen.len() == MAX_REMEMBERED {
             self.seen.clear();
         }

@@ -245,7 +245,6 @@ impl Schemas {
         let known = match SchemaFile::parse(fetched.format, &fetched.text, &fetched.references) {
             Ok(file) => {
                 info!(schema = %id, "fetched a schema");
-                self.report_missing_fields(id, &file);
                 Known::Usable(Arc::new(file))
             }
             Err(fault) => {

@@ -57,9 +57,10 @@ impl SchemaFile {
     ) -> Result<SchemaFile, SchemaFault> {
         match format {
             Format::Avro => {
-                let schema = AvroSchema::parse(text)?;
+                let texts: Vec<String> = references.iter().map(|(_, text)| text.clone()).collect();
+                let schema = AvroSchema::parse_with(text, &texts)?;
                 Ok(SchemaFile::Avro {
-                    fingerprints: Vec::new(),
+                    fingerprints: schema.fingerprints().to_vec(),
                     schema: Arc::new(Schema::Avro(schema)),
                 })
             }

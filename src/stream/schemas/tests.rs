@@ -67,7 +67,7 @@ impl FakeRegistry {
     /// Starts a client with these further settings.
     fn client(&self, more: &str) -> Arc<Schemas> {
         let config = config(&format!("registry.url = \"{}\"\n{more}", self.url));
-        let schemas = Arc::new(Schemas::open(&config.formats).expect("no files"));
+        let schemas = Arc::new(Schemas::open(&config).expect("no files"));
         let client = RegistryClient::open(&schemas).expect("no files");
         let client = client
             .expect("a registry")
@@ -247,7 +247,7 @@ async fn the_next_address_answers_for_one_that_is_down() {
     // Port 1 is closed.
     let more = format!("registry.url = \"http://127.0.0.1:1,{}\"", registry.url);
     let config = config(&more);
-    let schemas = Arc::new(Schemas::open(&config.formats).expect("no files"));
+    let schemas = Arc::new(Schemas::open(&config).expect("no files"));
     let client = RegistryClient::open(&schemas)
         .expect("no files")
         .expect("a registry");
@@ -265,7 +265,7 @@ async fn ids_of_apicurio_are_fetched_by_its_own_api() {
         "registry.url = \"{}/apis/ccompat/v7\"\nevents.served.framing = \"apicurio2\"",
         registry.url
     ));
-    let schemas = Arc::new(Schemas::open(&config.formats).expect("no files"));
+    let schemas = Arc::new(Schemas::open(&config).expect("no files"));
     let client = RegistryClient::open(&schemas)
         .expect("no files")
         .expect("a registry");
@@ -285,7 +285,7 @@ fn a_file_reads_records_with_and_without_framing() {
     let file = tempfile::NamedTempFile::with_suffix(".avsc").expect("a file");
     std::fs::write(file.path(), LIST).expect("it is written");
     let config = config(&format!("schemas.served = {:?}", file.path()));
-    let schemas = Arc::new(Schemas::open(&config.formats).expect("a file"));
+    let schemas = Arc::new(Schemas::open(&config).expect("a file"));
     let mut reader = schemas.reader(Side::Served);
     let mut deflated = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
     std::io::Write::write_all(&mut deflated, b"\x04r7").expect("it is compressed");
@@ -307,7 +307,7 @@ fn a_file_reads_records_with_and_without_framing() {
 fn json_is_read_behind_any_prefix() {
     let schemas = |more: &str| {
         let config = config(&format!("registry.url = \"http://a\"\n{more}"));
-        Arc::new(Schemas::open(&config.formats).expect("no files"))
+        Arc::new(Schemas::open(&config).expect("no files"))
     };
     let by = |framing: Framing, record: &[u8]| {
         let (word, _) = Framing::ALL
@@ -333,7 +333,7 @@ fn a_file_that_is_no_schema_is_refused_with_its_setting() {
     let file = tempfile::NamedTempFile::with_suffix(".avsc").expect("a file");
     std::fs::write(file.path(), "{\"type\":\"recrod\"}").expect("it is written");
     let config = config(&format!("schemas.served = {:?}", file.path()));
-    let Err(error) = Schemas::open(&config.formats) else {
+    let Err(error) = Schemas::open(&config) else {
         panic!("it is accepted");
     };
     assert_eq!(error.setting, "schemas.served");
@@ -354,7 +354,7 @@ fn a_protobuf_record_is_read_by_the_message_that_it_names() {
         let config = config(&format!(
             "registry.url = \"http://a\"\nevents.click.format = \"protobuf\"\n{more}"
         ));
-        Arc::new(Schemas::open(&config.formats).expect("no files"))
+        Arc::new(Schemas::open(&config).expect("no files"))
     };
     let read = |schemas: &Arc<Schemas>, indexes: &[u8]| {
         let record = [&[0, 0, 0, 0, 7], indexes, &[0x0a, 2], b"r7"].concat();
@@ -383,7 +383,7 @@ fn a_file_with_several_messages_needs_the_name_of_one() {
             "events.click.format = \"protobuf\"\n{message}\nregistry.url = \"http://a\"\nschemas.click = {:?}",
             file.path()
         );
-        Schemas::open(&config(&text).formats).map(Arc::new)
+        Schemas::open(&config(&text)).map(Arc::new)
     };
     for (message, fault) in [
         ("", "has several messages"),
@@ -406,4 +406,31 @@ fn a_file_with_several_messages_needs_the_name_of_one() {
     let schemas = open("events.click.message = \"shop.Click\"").expect("it is there");
     let located = json(schemas.reader(Side::Clicks).locate(b"\x0a\x02r7", &NoHeaders));
     assert_eq!(located, r#"{"id":"r7"}"#);
+}
+
+/// Names the paths that a schema lacks, and not those that another kind in the same topic has.
+#[test]
+fn a_schema_without_the_needed_fields_is_told_apart() {
+    let list = SchemaFile::parse(Format::Avro, LIST, &[]).expect("a schema");
+    let SchemaFile::Avro { schema, .. } = list else {
+        panic!("another format")
+    };
+    let lacks = |more: &str| {
+        let text = format!(
+            "kafka.brokers = \"b:1\"\nevents.served.format = \"avro\"\nregistry.url = \"http://a\"\n{more}"
+        );
+        let config = settings::load_text("abgauge.toml", &text, std::iter::empty());
+        let schemas = Schemas::open(&config.expect("valid")).expect("no files");
+        schemas.lacks(Side::Served, &schema)
+    };
+    let needed = [
+        "events.served.request_id = \"request_id\"",
+        "events.served.ts = \"ts\"",
+        "events.served.items = \"items\"",
+    ];
+    assert_eq!(lacks(""), needed);
+    let mapped = "events.served.request_id = \"id\"\nevents.served.ts = \"id\"\nevents.served.items = \"id\"";
+    assert_eq!(lacks(mapped), Vec::<String>::new());
+    let click = "kafka.clicks_topic = \"served\"\nevents.click.request_id = \"id\"\nevents.click.ts = \"id\"\nevents.click.item = \"id\"";
+    assert_eq!(lacks(click), Vec::<String>::new());
 }

@@ -90,7 +90,7 @@ impl Stage {
         let sources: Vec<Memory> = (0..n).map(|_| Memory::default()).collect();
         let boxed = |source: &Memory| -> Box<dyn Source> { Box::new(source.clone()) };
         let (tell, news) = mpsc::sync_channel(200);
-        let schemas = Arc::new(Schemas::open(&config.formats).expect("no files"));
+        let schemas = Arc::new(Schemas::open(config).expect("no files"));
         let worker = Worker::new(
             config,
             ranking.clone(),

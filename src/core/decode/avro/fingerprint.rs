@@ -34,8 +34,10 @@ fn canonical(schema: &Json, namespace: &str, client: Client) -> String {
     match schema {
         Json::String(name) => reference(name, namespace),
         Json::Array(branches) => {
-            let branches: Vec<String> =
-                branches.iter().map(|branch| canonical(branch, namespace, client)).collect();
+            let branches: Vec<String> = branches
+                .iter()
+                .map(|branch| canonical(branch, namespace, client))
+                .collect();
             format!("[{}]", branches.join(","))
         }
         Json::Object(schema) => match schema.get("type") {
@@ -51,33 +53,60 @@ fn object(word: &str, schema: &Map<String, Json>, around: &str, client: Client) 
     let name = schema.get("name").and_then(Json::as_str).unwrap_or_default();
     let namespace = schema.get("namespace").and_then(Json::as_str).unwrap_or(around);
     let full = full_name(name, namespace);
-    let inner = |key: &str| schema.get(key).map_or_else(String::new, |of| canonical(of, around, client));
+    let inner = |key: &str| {
+        schema
+            .get(key)
+            .map_or_else(String::new, |of| canonical(of, around, client))
+    };
     let digits = || match (client, schema.get("logicalType").and_then(Json::as_str)) {
         (Client::Rust, Some("decimal")) => {
             let number = |key: &str| schema.get(key).and_then(Json::as_u64).unwrap_or(0);
-            format!(",\"precision\":{},\"scale\":{}", number("precision"), number("scale"))
+            format!(
+                ",\"precision\":{},\"scale\":{}",
+                number("precision"),
+                number("scale")
+            )
         }
         _ => String::new(),
     };
     match word {
         "record" | "error" => {
             let namespace = full.rsplit_once('.').map_or("", |(namespace, _)| namespace);
-            let fields = schema.get("fields").and_then(Json::as_array).into_iter().flatten();
+            let fields = schema
+                .get("fields")
+                .and_then(Json::as_array)
+                .into_iter()
+                .flatten();
             let fields = fields.map(|field| {
-                let of = field.get("type").map_or_else(String::new, |of| canonical(of, namespace, client));
+                let of = field
+                    .get("type")
+                    .map_or_else(String::new, |of| canonical(of, namespace, client));
                 format!("{{\"name\":{},\"type\":{of}}}", quoted(field.get("name")))
             });
             let fields: Vec<String> = fields.collect();
-            format!("{{\"name\":\"{full}\",\"type\":\"{word}\",\"fields\":[{}]}}", fields.join(","))
+            format!(
+                "{{\"name\":\"{full}\",\"type\":\"{word}\",\"fields\":[{}]}}",
+                fields.join(",")
+            )
         }
         "enum" => {
-            let symbols = schema.get("symbols").and_then(Json::as_array).into_iter().flatten();
+            let symbols = schema
+                .get("symbols")
+                .and_then(Json::as_array)
+                .into_iter()
+                .flatten();
             let symbols: Vec<String> = symbols.map(|symbol| quoted(Some(symbol))).collect();
-            format!("{{\"name\":\"{full}\",\"type\":\"enum\",\"symbols\":[{}]}}", symbols.join(","))
+            format!(
+                "{{\"name\":\"{full}\",\"type\":\"enum\",\"symbols\":[{}]}}",
+                symbols.join(",")
+            )
         }
         "fixed" => {
             let size = schema.get("size").and_then(Json::as_u64).unwrap_or(0);
-            format!("{{\"name\":\"{full}\",\"type\":\"fixed\",\"size\":{size}{}}}", digits())
+            format!(
+                "{{\"name\":\"{full}\",\"type\":\"fixed\",\"size\":{size}{}}}",
+                digits()
+            )
         }
         "array" => format!("{{\"type\":\"array\",\"items\":{}}}", inner("items")),
         "map" => format!("{{\"type\":\"map\",\"values\":{}}}", inner("values")),
@@ -110,7 +139,9 @@ fn quoted(text: Option<&Json>) -> String {
 fn crc_64_avro(bytes: &[u8]) -> u64 {
     const EMPTY: u64 = 0xc15d_213a_a4d7_a795;
     bytes.iter().fold(EMPTY, |crc, byte| {
-        (0..8).fold(crc ^ u64::from(*byte), |crc, _| crc >> 1 ^ if crc & 1 == 1 { EMPTY } else { 0 })
+        (0..8).fold(crc ^ u64::from(*byte), |crc, _| {
+            crc >> 1 ^ if crc & 1 == 1 { EMPTY } else { 0 }
+        })
     })
 }
 
@@ -126,7 +157,10 @@ mod tests {
         for (schema, expected) in [
             (json!("null"), 0x63dd_24e7_cc25_8f8a),
             (json!({"type": "int"}), 0x7275_d51a_3f39_5c8f),
-            (json!({"type": "long", "logicalType": "timestamp-millis"}), 0xd054_e144_93f4_1db7),
+            (
+                json!({"type": "long", "logicalType": "timestamp-millis"}),
+                0xd054_e144_93f4_1db7,
+            ),
         ] {
             assert_eq!(fingerprints(&schema)[0], expected, "{schema}");
         }
@@ -147,16 +181,30 @@ mod tests {
                 r#"{{"name":"shop.List","type":"record","fields":[{{"name":"ts","type":{ts}}},{{"name":"price","type":{price}}},{{"name":"note","type":{note}}},{{"name":"next","type":["null","shop.List"]}},{{"name":"tags","type":{{"type":"array","items":"string"}}}},{{"name":"id","type":{{"name":"other.Id","type":"fixed","size":16}}}}]}}"#
             )
         };
-        assert_eq!(canonical(&schema, "", Client::Java), form("\"long\"", "\"bytes\"", "\"string\""));
+        assert_eq!(
+            canonical(&schema, "", Client::Java),
+            form("\"long\"", "\"bytes\"", "\"string\"")
+        );
         assert_eq!(
             canonical(&schema, "", Client::Rust),
-            form(r#"{"type":"long"}"#, r#"{"type":"bytes","precision":9,"scale":2}"#, "\"string\"")
+            form(
+                r#"{"type":"long"}"#,
+                r#"{"type":"bytes","precision":9,"scale":2}"#,
+                "\"string\""
+            )
         );
         assert_eq!(
             canonical(&schema, "", Client::Go),
-            form(r#"{"type":"long"}"#, r#"{"type":"bytes"}"#, r#"{"type":"string"}"#)
+            form(
+                r#"{"type":"long"}"#,
+                r#"{"type":"bytes"}"#,
+                r#"{"type":"string"}"#
+            )
         );
         assert_eq!(fingerprints(&schema).len(), 3);
-        assert_eq!(fingerprints(&json!({"type": "enum", "name": "E", "symbols": ["A"]})).len(), 1);
+        assert_eq!(
+            fingerprints(&json!({"type": "enum", "name": "E", "symbols": ["A"]})).len(),
+            1
+        );
     }
 }

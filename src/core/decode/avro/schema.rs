@@ -91,7 +91,10 @@ impl AvroSchema {
         let mut hash = xxh3_64(text.as_bytes());
         let mut known = HashSet::new();
         // Two schemas may refer to the same one.
-        for reference in references.iter().filter(|reference| known.insert(reference.as_str())) {
+        for reference in references
+            .iter()
+            .filter(|reference| known.insert(reference.as_str()))
+        {
             parser.schema(&json(reference)?, "")?;
             hash = hash.rotate_left(1) ^ xxh3_64(reference.as_bytes());
         }

@@ -78,7 +78,9 @@ impl<'a> Wire<'a> {
     pub fn comes(&mut self, tag: u32) -> bool {
         let rest = match self.rest {
             [only, rest @ ..] if u32::from(*only) == tag => rest,
-            [low @ 0x80..=0xff, high @ 1..0x80, rest @ ..] if u32::from(low & 0x7f) | u32::from(*high) << 7 == tag => {
+            [low @ 0x80..=0xff, high @ 1..0x80, rest @ ..]
+                if u32::from(low & 0x7f) | u32::from(*high) << 7 == tag =>
+            {
                 rest
             }
             _ => return false,

@@ -86,7 +86,9 @@ impl Schema {
                     if let Some(id) = &served.item_id
                         && !served.rows
                         && !objects.is_empty()
-                        && !id.iter().any(|path| objects.iter().any(|node| !node.at(path.names()).is_empty()))
+                        && !id
+                            .iter()
+                            .any(|path| objects.iter().any(|node| !node.at(path.names()).is_empty()))
                     {
                         lacking.push(format!("events.served.item_id = {}", text_of(id)));
                     }
@@ -141,7 +143,10 @@ impl<'s> Node<'s> {
                 AvroType::Map(of) => vec![Node::Avro(schema, *of)],
                 AvroType::Record(fields) => {
                     let field = fields.iter().find(|field| field.name == name);
-                    field.map(|field| Node::Avro(schema, field.of)).into_iter().collect()
+                    field
+                        .map(|field| Node::Avro(schema, field.of))
+                        .into_iter()
+                        .collect()
                 }
                 _ => Vec::new(),
             },
@@ -152,7 +157,11 @@ impl<'s> Node<'s> {
                     Meaning::Fields => {
                         let fields = of.fields.iter();
                         let mut fields = fields.filter(|field| field.has_name(name));
-                        fields.next().map(|field| Node::Field(types, field)).into_iter().collect()
+                        fields
+                            .next()
+                            .map(|field| Node::Field(types, field))
+                            .into_iter()
+                            .collect()
                     }
                     Meaning::Timestamp { .. } | Meaning::Wrapper | Meaning::Decimal => Vec::new(),
                 }
@@ -179,14 +188,18 @@ impl<'s> Node<'s> {
                 }
                 AvroType::Record(fields) => {
                     let fields = fields.iter();
-                    fields.map(|field| (&field.name[..], Node::Avro(schema, field.of))).collect()
+                    fields
+                        .map(|field| (&field.name[..], Node::Avro(schema, field.of)))
+                        .collect()
                 }
                 _ => Vec::new(),
             },
             Node::Message(types, id) => {
                 let of = types.message(id);
                 let fields = of.fields.iter().filter(|_| of.meaning == Meaning::Fields);
-                fields.map(|field| (&field.name[..], Node::Field(types, field))).collect()
+                fields
+                    .map(|field| (&field.name[..], Node::Field(types, field)))
+                    .collect()
             }
             Node::Field(types, field) => match (field.of.message(), field.is_repeated()) {
                 (Some(id), false) => Node::Message(types, id).fields(),

@@ -563,7 +563,8 @@ fn flags_are_true_as_in_json() {
 
 #[test]
 fn references_come_before_their_schema() {
-    let item = r#"{"type": "record", "name": "shop.Item", "fields": [{"name": "sku", "type": "string"}]}"#.to_owned();
+    let item = r#"{"type": "record", "name": "shop.Item", "fields": [{"name": "sku", "type": "string"}]}"#
+        .to_owned();
     let list = r#"{"type": "record", "name": "shop.List", "fields": [
         {"name": "shown", "type": {"type": "array", "items": "Item"}}, {"name": "ctx", "type": ["null", "Item"]}]}"#;
     let schema = AvroSchema::parse_with(list, &[item.clone(), item]).expect("a schema");

@@ -987,7 +987,15 @@ fn schemas_list_their_fields_and_those_that_a_shape_lacks() {
     let schema = file.by_name("List").expect("a message type");
     assert_eq!(
         schema.field_paths(),
-        ["type", "data", "ctx", "data.shown", "data.rec", "ctx.variant", "ctx.time"]
+        [
+            "type",
+            "data",
+            "ctx",
+            "data.shown",
+            "data.rec",
+            "ctx.variant",
+            "ctx.time"
+        ]
     );
     let mut shape = mapped_shape();
     assert_eq!(schema.lacks(&shape, Kind::Served), [""; 0]);
@@ -1009,7 +1017,8 @@ fn schemas_list_their_fields_and_those_that_a_shape_lacks() {
             "events.served.item_id = \"id\""
         ]
     );
-    shape.served.ts = Paths::any(vec![paths[0].clone(), Path::parse("ctx.time").expect("a path")]).expect("paths");
+    shape.served.ts =
+        Paths::any(vec![paths[0].clone(), Path::parse("ctx.time").expect("a path")]).expect("paths");
     shape.served.absent_is_empty = true;
     assert_eq!(schema.lacks(&shape, Kind::Served), [""; 0]);
 }

@@ -74,6 +74,7 @@ pub struct SampleReader {
     decoder: Decoder,
     /// Kind of records without a `type`.
     topic_kind: Option<Kind>,
+    side: Side,
     schemas: Arc<Schemas>,
     framing: SchemaReader,
     /// `None` without a registry, or once it has failed: it would fail for each record.
@@ -86,10 +87,11 @@ impl SampleReader {
     /// # Errors
     /// A file of `[registry]` or `[schemas]` cannot be used.
     pub fn new(config: &Config, side: Side, topic_kind: Option<Kind>) -> Result<SampleReader, UnusableFile> {
-        let schemas = Arc::new(Schemas::open(&config.formats)?);
+        let schemas = Arc::new(Schemas::open(config)?);
         Ok(SampleReader {
             decoder: config.join.decoder().reading(config.events.as_ref()),
             topic_kind,
+            side,
             framing: schemas.reader(side),
             registry: RegistryClient::open(&schemas)?,
             schemas,
@@ -152,7 +154,13 @@ impl Sample {
         let invalid = |reason| Event::new(at, Body::Invalid(reason, None));
         match located {
             None => reader.decoder.decode(None, reader.topic_kind, at, &mut batch),
-            Some(Located::Record(raw)) => reader.decoder.decode_raw(raw, reader.topic_kind, at, &mut batch),
+            Some(Located::Record(raw)) => {
+                if let (Some(id), Some(schema)) = (named, raw.schema) {
+                    let lacks = reader.schemas.lacks(reader.side, schema);
+                    self.schemas.entry(id).or_default().lacks = lacks;
+                }
+                reader.decoder.decode_raw(raw, reader.topic_kind, at, &mut batch);
+            }
             Some(Located::Invalid(reason)) => batch.events.push(invalid(reason)),
             Some(Located::Ignored) => batch.events.push(Event::new(at, Body::Ignored)),
             // Reported with its schema.

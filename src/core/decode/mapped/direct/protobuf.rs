@@ -67,7 +67,9 @@ impl Direct {
         topic_kind: Option<Kind>,
         reader: &mut DirectReader,
     ) -> Option<Body> {
-        let plan = schema.plans().of_shape(self.id, || ProtobufPlan::new(self, schema))?;
+        let plan = schema
+            .plans()
+            .of_shape(self.id, || ProtobufPlan::new(self, schema))?;
         let mut found = Found::default();
         plan.read(0, schema.types(), bytes, &mut found, reader)?;
         found.body(topic_kind, reader)
@@ -96,7 +98,11 @@ impl ProtobufPlan {
         });
         let mut taken = vec![false; of.fields.len()];
         for place in places {
-            let Some(n) = of.fields.iter().position(|field| field.is_named(place.hash, &place.name)) else {
+            let Some(n) = of
+                .fields
+                .iter()
+                .position(|field| field.is_named(place.hash, &place.name))
+            else {
                 continue;
             };
             if std::mem::replace(&mut taken[n], true) {
@@ -116,7 +122,13 @@ impl ProtobufPlan {
         Some(index)
     }
 
-    fn action(&mut self, direct: &Direct, place: &Place, types: &Types, field: &ProtobufField) -> Option<Action> {
+    fn action(
+        &mut self,
+        direct: &Direct,
+        place: &Place,
+        types: &Types,
+        field: &ProtobufField,
+    ) -> Option<Action> {
         let message = field.of.message().map(|id| types.message(id));
         let is_text = field.of == FieldType::Text;
         Some(match (&place.leads, &field.rule) {
@@ -285,7 +297,8 @@ impl MessagePlan {
             }
         }
         let has_default = matches!(field.rule, Rule::Optional(Some(_)));
-        let has_zero = field.rule == Rule::Implicit && !matches!(field.of, FieldType::Text | FieldType::Bytes);
+        let has_zero =
+            field.rule == Rule::Implicit && !matches!(field.of, FieldType::Text | FieldType::Bytes);
         if field.is_repeated() || has_default || has_zero {
             self.if_absent.push(index);
         }
@@ -361,11 +374,13 @@ impl Step {
                 found.experiments = Some(self.extent(types, &[]).value());
                 Some(())
             }
-            Action::Take(part, of) | Action::TakeText(part, of) => match types.absent(self.field_in(types))? {
-                // Another kind of record has no such time.
-                Value::Zero if part == EventPart::Time => Some(()),
-                value => part_of_value(part, of, value, found, reader),
-            },
+            Action::Take(part, of) | Action::TakeText(part, of) => {
+                match types.absent(self.field_in(types))? {
+                    // Another kind of record has no such time.
+                    Value::Zero if part == EventPart::Time => Some(()),
+                    value => part_of_value(part, of, value, found, reader),
+                }
+            }
             Action::Enter(_) | Action::Override => Some(()),
         }
     }
