@@ -11,6 +11,7 @@
 //!
 //! Integers are big-endian unless noted.
 
+use std::ffi::CStr;
 use std::fmt;
 
 /// Encoding of the records of a topic.
@@ -69,7 +70,7 @@ pub struct Framed<'a> {
 /// Headers of a record.
 pub trait Headers: fmt::Debug {
     /// Returns the value of the last header of this name.
-    fn last(&self, name: &std::ffi::CStr) -> Option<&[u8]>;
+    fn last(&self, name: &CStr) -> Option<&[u8]>;
 }
 
 /// Headers of a record that has none.
@@ -77,10 +78,17 @@ pub trait Headers: fmt::Debug {
 pub struct NoHeaders;
 
 impl Headers for NoHeaders {
-    fn last(&self, _: &std::ffi::CStr) -> Option<&[u8]> {
+    fn last(&self, _: &CStr) -> Option<&[u8]> {
         None
     }
 }
+
+const CONFLUENT_HEADER: &CStr = c"__value_schema_id";
+const GLOBAL_ID_HEADER: &CStr = c"apicurio.value.globalId";
+const CONTENT_ID_HEADER: &CStr = c"apicurio.value.contentId";
+
+/// Headers that name the schema of a record.
+pub const HEADERS: [&CStr; 3] = [CONFLUENT_HEADER, GLOBAL_ID_HEADER, CONTENT_ID_HEADER];
 
 const MAGIC: u8 = 0;
 const GUID_MAGIC: u8 = 1;
@@ -179,7 +187,7 @@ fn header<'a>(format: Format, record: &'a [u8], headers: &'a dyn Headers) -> Opt
         payload: record,
         is_compressed: false,
     };
-    if let Some(value) = headers.last(c"__value_schema_id") {
+    if let Some(value) = headers.last(CONFLUENT_HEADER) {
         if let Some((id, rest)) = id_and_rest(value) {
             return Some(framed(SchemaId::Id(id), rest));
         }
@@ -189,8 +197,8 @@ fn header<'a>(format: Format, record: &'a [u8], headers: &'a dyn Headers) -> Opt
         return Some(framed(SchemaId::Guid(*guid), message));
     }
     let eight = |name| Some(u64::from_be_bytes(headers.last(name)?.try_into().ok()?));
-    let id = eight(c"apicurio.value.globalId").map(SchemaId::Global);
-    let id = id.or_else(|| eight(c"apicurio.value.contentId").map(SchemaId::Content))?;
+    let id = eight(GLOBAL_ID_HEADER).map(SchemaId::Global);
+    let id = id.or_else(|| eight(CONTENT_ID_HEADER).map(SchemaId::Content))?;
     Some(framed(id, &[]))
 }
 
@@ -306,10 +314,10 @@ mod tests {
     use super::*;
 
     #[derive(Debug)]
-    struct OneHeader(&'static std::ffi::CStr, Vec<u8>);
+    struct OneHeader(&'static CStr, Vec<u8>);
 
     impl Headers for OneHeader {
-        fn last(&self, name: &std::ffi::CStr) -> Option<&[u8]> {
+        fn last(&self, name: &CStr) -> Option<&[u8]> {
             (name == self.0).then_some(&self.1)
         }
     }

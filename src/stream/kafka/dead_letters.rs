@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use abgauge_core::decode::framing;
 use abgauge_core::engine::event::Reason;
 use rdkafka::client::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
@@ -72,25 +73,33 @@ impl DeadLetters {
 
     /// Queues a copy of the record, including its timestamp. Never blocks.
     pub fn send(&self, record: &Record, reason: Reason) {
-        let mut letter = BaseRecord::<[u8], [u8]>::to(&self.topic).headers(
-            OwnedHeaders::new_with_capacity(4)
-                .insert(Header {
-                    key: "abgauge.reason",
-                    value: Some(reason.name()),
-                })
-                .insert(Header {
-                    key: "abgauge.topic",
-                    value: Some(self.sources.name(record.side)),
-                })
-                .insert(Header {
-                    key: "abgauge.partition",
-                    value: Some(&record.partition.to_string()),
-                })
-                .insert(Header {
-                    key: "abgauge.offset",
-                    value: Some(&record.offset.to_string()),
-                }),
-        );
+        let mut headers = OwnedHeaders::new_with_capacity(4)
+            .insert(Header {
+                key: "abgauge.reason",
+                value: Some(reason.name()),
+            })
+            .insert(Header {
+                key: "abgauge.topic",
+                value: Some(self.sources.name(record.side)),
+            })
+            .insert(Header {
+                key: "abgauge.partition",
+                value: Some(&record.partition.to_string()),
+            })
+            .insert(Header {
+                key: "abgauge.offset",
+                value: Some(&record.offset.to_string()),
+            });
+        // Without them, nothing names the schema of the payload.
+        for name in framing::HEADERS {
+            if let (Some(value), Ok(key)) = (record.headers.last(name), name.to_str()) {
+                headers = headers.insert(Header {
+                    key,
+                    value: Some(value),
+                });
+            }
+        }
+        let mut letter = BaseRecord::<[u8], [u8]>::to(&self.topic).headers(headers);
         if self.with_payload {
             (letter.key, letter.payload) = (record.key, record.payload);
         } else {
