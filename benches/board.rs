@@ -418,21 +418,16 @@ fn looked(config: &Config, n_arms: usize) -> Look {
             reason: String::new(),
             basis: Basis::Earlier,
         }),
-        incomparable: None,
-        decided: None,
-        open_again: None,
-        notes: Vec::new(),
-        refused: [0.0; 2],
         burn_in: BurnIn {
             occupied: 256,
             expected_hits: 1e4,
         },
-        list_ratio: None,
         metrics: keys
             .into_iter()
             .chain(per_user)
             .map(|key| (key, metric))
             .collect(),
+        ..ArmReport::default()
     };
     let names: Vec<String> = (0..n_arms).map(|arm| format!("arm-{arm:05}")).collect();
     let report = ComparisonReport {

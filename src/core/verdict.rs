@@ -10,10 +10,8 @@ pub use self::sentence::{
     Badge, Chance, ComparedLook, Headline, SentencePart, Size, given_up, lower_ends, of_look, uncompared,
     waiting,
 };
-use crate::statistics::{
-    ArmReport, ComparisonReport, DecidedAt, DecidedMetric, Decision, Interval, ListRatio, MetricReport,
-    MetricRole, PerUser, Settings, Verdict,
-};
+use crate::statistics::decision::MultiArm;
+use crate::statistics::{ArmReport, ComparisonReport, ListRatio, MetricReport, MetricRole, Settings};
 
 /// Version of the document. It changes whenever readers would have to.
 const VERSION: u32 = 1;
@@ -38,14 +36,10 @@ pub struct ArmVerdict<'a> {
     arm: &'a str,
     control: &'a str,
     #[serde(flatten)]
-    decided: Option<Decided<'a>>,
-    as_of: i64,
-    look: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_decision: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    planned_end: Option<i64>,
-    metrics: BTreeMap<&'a str, MetricVerdict>,
+    of_arm: &'a ArmReport,
+    #[serde(flatten)]
+    report: &'a ComparisonReport,
+    metrics: BTreeMap<&'a str, &'a MetricReport>,
     checks: Checks,
     notes: Vec<&'a str>,
 }
@@ -66,14 +60,9 @@ pub fn of_arm<'a>(
         experiment,
         arm,
         control: &settings.control,
-        decided: of_arm.decision.as_ref().map(Decided::new),
-        as_of: report.as_of_ms,
-        look: report.look,
-        next_decision: report.next_decision_ms,
-        planned_end: report.planned_end_ms,
-        metrics: metrics
-            .map(|(id, metric)| (id.as_str(), MetricVerdict::new(metric, of_arm.decided_at())))
-            .collect(),
+        of_arm,
+        report,
+        metrics: metrics.map(|(id, metric)| (id.as_str(), metric)).collect(),
         checks: Checks::new(report, of_arm),
         notes: report
             .notes
@@ -93,78 +82,11 @@ impl ArmVerdict<'_> {
 }
 
 #[derive(Debug, Serialize)]
-struct Decided<'a> {
-    /// Verdict for a rollout, as a word and as 1, 0 or −1.
-    result: &'static str,
-    value: i8,
-    state: &'static str,
-    reason: &'a str,
-}
-
-#[derive(Debug, Serialize)]
-struct MetricVerdict {
-    #[serde(serialize_with = "name_of_role")]
-    role: MetricRole,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    control: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    arm: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    lift: Option<f64>,
-    #[serde(flatten)]
-    interval: Option<IntervalBounds>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    p: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    p_adjusted: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    p_harm: Option<f64>,
-    /// First look that showed harm.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    harm_since: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    information: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    per_user: Option<PerUserVerdict>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    decision: Option<MetricDecision>,
-}
-
-/// A metric at the current decision.
-#[derive(Debug, Serialize)]
-struct MetricDecision {
-    look: u64,
-    at: i64,
-    /// Number of the decision look. None for the planned look, and if every look decides.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    k: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    lift: Option<f64>,
-    #[serde(flatten)]
-    interval: Option<IntervalBounds>,
-    p: f64,
-    p_adjusted: f64,
-}
-
-#[derive(Debug, Serialize)]
-struct PerUserVerdict {
-    lift: f64,
-    #[serde(flatten)]
-    interval: Option<IntervalBounds>,
-}
-
-#[derive(Debug, Serialize)]
-struct IntervalBounds {
-    lower: f64,
-    upper: f64,
-}
-
-#[derive(Debug, Serialize)]
 struct Checks {
     #[serde(skip_serializing_if = "Option::is_none")]
     srm: Option<SampleRatio>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    list_ratio: Option<ListRatioVerdict>,
+    list_ratio: Option<ListRatio>,
     #[serde(skip_serializing_if = "Option::is_none")]
     multi_arm: Option<Share>,
     /// Absent if no list and no click was refused.
@@ -174,14 +96,6 @@ struct Checks {
 
 #[derive(Debug, Serialize)]
 struct SampleRatio {
-    p: f64,
-}
-
-#[derive(Debug, Serialize)]
-struct ListRatioVerdict {
-    value: f64,
-    #[serde(flatten)]
-    interval: Option<IntervalBounds>,
     p: f64,
 }
 
@@ -197,96 +111,17 @@ struct Share {
     share: f64,
 }
 
-impl<'a> Decided<'a> {
-    fn new(decision: &'a Decision) -> Decided<'a> {
-        let verdict: Verdict = decision.state.verdict();
-        Decided {
-            result: verdict.name(),
-            value: verdict.value(),
-            state: decision.state.name(),
-            reason: &decision.reason,
-        }
-    }
-}
-
-impl MetricVerdict {
-    fn new(metric: &MetricReport, decided_at: Option<DecidedAt>) -> MetricVerdict {
-        MetricVerdict {
-            role: metric.role,
-            control: metric.control,
-            arm: metric.arm,
-            lift: metric.lift,
-            interval: metric.interval.map(IntervalBounds::new),
-            p: metric.p,
-            p_adjusted: metric.p_adjusted,
-            p_harm: metric.p_harm,
-            harm_since: metric.harm_since_ms,
-            information: metric.information,
-            per_user: metric.per_user.map(PerUserVerdict::new),
-            // Only the metrics that were part of a decision have a value at its look.
-            decision: decided_at
-                .zip(metric.decision)
-                .map(|(at, metric)| MetricDecision::new(at, metric)),
-        }
-    }
-}
-
-impl MetricDecision {
-    fn new(at: DecidedAt, metric: DecidedMetric) -> MetricDecision {
-        MetricDecision {
-            look: at.look,
-            at: at.as_of_ms,
-            k: at.k,
-            lift: metric.lift,
-            interval: metric.interval.map(IntervalBounds::new),
-            p: metric.p,
-            p_adjusted: metric.p_adjusted,
-        }
-    }
-}
-
-fn name_of_role<S: serde::Serializer>(role: &MetricRole, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(role.name())
-}
-
-impl PerUserVerdict {
-    fn new(per_user: PerUser) -> PerUserVerdict {
-        PerUserVerdict {
-            lift: per_user.lift,
-            interval: per_user.interval.map(IntervalBounds::new),
-        }
-    }
-}
-
-impl IntervalBounds {
-    fn new(interval: Interval) -> IntervalBounds {
-        let Interval { lower, upper } = interval;
-        IntervalBounds { lower, upper }
-    }
-}
-
 impl Checks {
     fn new(report: &ComparisonReport, arm: &ArmReport) -> Checks {
-        // Without users there is no share.
-        let multi_arm = report.multi_arm.filter(|multi_arm| multi_arm.users > 0.0);
         let [of_arm, control] = arm.refused;
         Checks {
             srm: report.srm_p.map(|p| SampleRatio { p }),
-            list_ratio: arm.list_ratio.map(ListRatioVerdict::new),
-            multi_arm: multi_arm.map(|multi_arm| Share {
-                share: multi_arm.in_two / multi_arm.users,
-            }),
+            list_ratio: arm.list_ratio,
+            multi_arm: report
+                .multi_arm
+                .and_then(MultiArm::share)
+                .map(|share| Share { share }),
             refused: (of_arm + control > 0.0).then_some(RefusedShares { arm: of_arm, control }),
-        }
-    }
-}
-
-impl ListRatioVerdict {
-    fn new(ratio: ListRatio) -> ListRatioVerdict {
-        ListRatioVerdict {
-            value: ratio.value,
-            interval: ratio.interval.map(IntervalBounds::new),
-            p: ratio.p,
         }
     }
 }
@@ -295,8 +130,9 @@ impl ListRatioVerdict {
 mod tests {
     use super::*;
     use crate::statistics::burn_in::BurnIn;
-    use crate::statistics::decision::MultiArm;
-    use crate::statistics::{ArmState, Basis, DecidedLook};
+    use crate::statistics::{
+        ArmState, Basis, DecidedAt, DecidedMetric, Decision, Interval, MetricDecision, PerUser,
+    };
 
     fn report(arm: ArmReport) -> ComparisonReport {
         ComparisonReport {
@@ -338,12 +174,20 @@ mod tests {
             top_bucket_share: Some(0.01),
             harm_since_ms: Some(1_763_500_000_000),
             interval_at_one_look: None,
-            decision: Some(DecidedMetric {
-                lift: Some(0.1),
-                interval: interval(0.01, 0.19),
-                p: 0.02,
-                p_adjusted: 0.04,
-                band_excludes_zero: false,
+            decision: Some(MetricDecision {
+                at: DecidedAt {
+                    look: 1008,
+                    as_of_ms: 1_764_201_600_000,
+                    day: 7,
+                    k: Some(1),
+                },
+                metric: DecidedMetric {
+                    lift: Some(0.1),
+                    interval: interval(0.01, 0.19),
+                    p: 0.02,
+                    p_adjusted: 0.04,
+                    band_excludes_zero: false,
+                },
             }),
             per_user: Some(PerUser {
                 lift: 0.157,
@@ -356,21 +200,7 @@ mod tests {
                 reason: "10.2 of 14 days".to_owned(),
                 basis: Basis::Earlier,
             }),
-            incomparable: None,
-            decided: Some(DecidedLook {
-                state: ArmState::NoDecision,
-                reason: "the guardrail MRR is still open".to_owned(),
-                at: Some(DecidedAt {
-                    look: 1008,
-                    as_of_ms: 1_764_201_600_000,
-                    day: 7,
-                    k: Some(1),
-                }),
-                metrics: BTreeMap::new(),
-            }),
-            open_again: None,
             notes: vec!["a note on the arm".to_owned()],
-            refused: [0.0; 2],
             burn_in: BurnIn {
                 occupied: 256,
                 expected_hits: 900.0,
@@ -382,6 +212,7 @@ mod tests {
                 p: 1.0,
             }),
             metrics: [("hit_rate@10".to_owned(), metric)].into(),
+            ..ArmReport::default()
         }
     }
 

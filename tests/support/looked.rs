@@ -13,7 +13,7 @@ use abgauge_core::metrics::{ListOutcome, Ranking};
 use abgauge_core::statistics::burn_in::BurnIn;
 use abgauge_core::statistics::{
     ArmReport, ArmState, Basis, ComparisonReport, DecidedAt, DecidedLook, DecidedMetric, Decision,
-    InformationGrowth, Interval, ListRatio, MetricReport, MetricRole, PerUser, Settings,
+    InformationGrowth, Interval, ListRatio, MetricDecision, MetricReport, MetricRole, PerUser, Settings,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -24,7 +24,13 @@ const LOOK: u64 = 1180;
 const LOOK_MS: i64 = 600_000;
 const START_MS: i64 = SETTLED_END_MS + 1 - LOOK as i64 * LOOK_MS;
 const WEEK_MS: i64 = 604_800_000;
-const DECIDED_MS: i64 = START_MS + WEEK_MS;
+/// Look of the decisions.
+const DECIDED_AT: DecidedAt = DecidedAt {
+    look: 1008,
+    as_of_ms: START_MS + WEEK_MS,
+    day: 7,
+    k: Some(1),
+};
 const NEXT_DECISION_MS: i64 = START_MS + 2 * WEEK_MS;
 /// 4 December 2025.
 pub const PLANNED_END_MS: i64 = 1_764_806_400_000;
@@ -329,12 +335,15 @@ fn arm_report(state: Option<ArmState>) -> ArmReport {
         top_bucket_share: None,
         harm_since_ms: None,
         interval_at_one_look: None,
-        decision: (is_decided && role != MetricRole::Secondary).then_some(DecidedMetric {
-            lift: Some(0.1),
-            interval: interval(0.01, 0.19),
-            p: 0.01,
-            p_adjusted: 0.02,
-            band_excludes_zero: false,
+        decision: (is_decided && role != MetricRole::Secondary).then_some(MetricDecision {
+            at: DECIDED_AT,
+            metric: DecidedMetric {
+                lift: Some(0.1),
+                interval: interval(0.01, 0.19),
+                p: 0.01,
+                p_adjusted: 0.02,
+                band_excludes_zero: false,
+            },
         }),
         per_user: is_known.then_some(PerUser {
             lift: -0.157,
@@ -358,21 +367,12 @@ fn arm_report(state: Option<ArmState>) -> ArmReport {
             reason: "8.2 of 14 days".to_owned(),
             basis: Basis::Earlier,
         }),
-        incomparable: None,
         decided: state.filter(|_| is_decided).map(|state| DecidedLook {
             state,
             reason: "MRR@5 is better, p = 0.02".to_owned(),
-            at: Some(DecidedAt {
-                look: 1008,
-                as_of_ms: DECIDED_MS,
-                day: 7,
-                k: Some(1),
-            }),
+            at: Some(DECIDED_AT),
             metrics: BTreeMap::new(),
         }),
-        open_again: None,
-        notes: Vec::new(),
-        refused: [0.0; 2],
         burn_in: BurnIn {
             occupied: 256,
             expected_hits: 900.0,
@@ -384,5 +384,6 @@ fn arm_report(state: Option<ArmState>) -> ArmReport {
             p: 1.0,
         }),
         metrics: metrics.map(|(key, metric)| (key.to_owned(), metric)).into(),
+        ..ArmReport::default()
     }
 }

@@ -137,7 +137,7 @@ impl Watch {
 
     /// Reports whether the last decision look finds a metric at `alpha`.
     pub fn decides(&self, metric: &str, alpha: f64) -> bool {
-        self.metric(metric).decision.expect("the week is over").p <= alpha
+        self.metric(metric).decision.expect("the week is over").metric.p <= alpha
     }
 
     /// Reports whether the first treatment harms by one of its metrics.

@@ -64,15 +64,10 @@ impl LookedArm {
     pub fn report(&self, is_tested: bool, x_plan: f64) -> ArmReport {
         let shown = |(id, metric): (&String, &LookedMetric)| (id.clone(), metric.report(is_tested, x_plan));
         ArmReport {
-            decision: None,
-            incomparable: None,
-            decided: None,
-            open_again: None,
-            notes: Vec::new(),
-            refused: [0.0; 2],
             burn_in: self.burn_in,
             list_ratio: self.list_ratio,
             metrics: self.metrics.iter().map(shown).collect(),
+            ..ArmReport::default()
         }
     }
 }

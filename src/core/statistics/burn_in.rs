@@ -21,7 +21,7 @@ pub struct BurnInArm {
 }
 
 /// Progress of two arms.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct BurnIn {
     /// Buckets of the arm with fewer.
     pub occupied: usize,

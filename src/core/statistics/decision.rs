@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use serde::ser::{Serialize, SerializeStruct, Serializer};
+
 use super::definition::name_of;
 use super::probability::in_words;
 use super::settings::Goal;
@@ -106,6 +108,13 @@ pub struct MultiArm {
     pub in_two: f64,
     /// Users in total.
     pub users: f64,
+}
+
+impl MultiArm {
+    /// Returns the share of users in two arms. None without users.
+    pub fn share(self) -> Option<f64> {
+        (self.users > 0.0).then(|| self.in_two / self.users)
+    }
 }
 
 /// Difference of lists per assigned user.
@@ -441,6 +450,19 @@ impl Verdict {
             Verdict::Hold => 0,
             Verdict::Rollback => -1,
         }
+    }
+}
+
+/// Writes the state with its verdict.
+impl Serialize for Decision {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let verdict = self.state.verdict();
+        let mut fields = serializer.serialize_struct("Decision", 4)?;
+        fields.serialize_field("result", verdict.name())?;
+        fields.serialize_field("value", &verdict.value())?;
+        fields.serialize_field("state", self.state.name())?;
+        fields.serialize_field("reason", &self.reason)?;
+        fields.end()
     }
 }
 

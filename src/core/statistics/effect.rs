@@ -3,6 +3,8 @@
 use std::cell::Cell;
 use std::f64::consts::LN_2;
 
+use serde::Serialize;
+
 use super::student;
 
 /// A variance over buckets, with its degrees of freedom.
@@ -25,7 +27,7 @@ pub struct Effect {
 }
 
 /// A range of values, both ends finite.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Interval {
     pub lower: f64,
     pub upper: f64,

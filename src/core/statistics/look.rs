@@ -15,7 +15,7 @@ use super::family;
 use super::notes::{notes, notes_on_arms, open_again, open_again_note};
 use super::power::PlannedTest;
 use super::progress::Known;
-use super::report::ComparisonReport;
+use super::report::{ComparisonReport, MetricDecision};
 use super::sequence;
 use super::settings::{Settings, Unit, Validity};
 use super::test_state::{DecidedAt, DecidedLook, KeptArm, TestState, raise};
@@ -132,9 +132,13 @@ fn report(
                 .notes
                 .push(format!("not comparable with {}: {reason}", settings.control));
         }
-        for (id, metric) in report.decided.iter().flat_map(|decided| &decided.metrics) {
-            if let Some(shown) = report.metrics.get_mut(id) {
-                shown.decision = Some(*metric);
+        // An earlier version left neither the time nor the numbers of its decision.
+        let decided = report.decided.as_ref();
+        if let Some((at, decided)) = decided.and_then(|decided| Some((decided.at?, decided))) {
+            for (id, metric) in &decided.metrics {
+                if let Some(shown) = report.metrics.get_mut(id) {
+                    shown.decision = Some(MetricDecision { at, metric: *metric });
+                }
             }
         }
         // Last, because decisions and notes above still need the numbers.

@@ -72,7 +72,7 @@ pub use self::look::{look, look_at, one_look};
 pub use self::progress::{InformationGrowth, Known, TestProgress};
 pub use self::ratio::{EstimatedRatio, RatioShape, RatioSums};
 pub use self::refused::RefusedLists;
-pub use self::report::{ArmReport, ComparisonReport, ListRatio, MetricReport, PerUser};
+pub use self::report::{ArmReport, ComparisonReport, ListRatio, MetricDecision, MetricReport, PerUser};
 pub use self::settings::{Goal, MetricRole, Settings, Unit, Validity};
 pub use self::test_state::{DecidedAt, DecidedLook, DecidedMetric, KeptArm, KeptMetric, TestState};
 pub use self::totals::{ArmTotals, Epoch, STICKY_NOTE, Terms, Totals};

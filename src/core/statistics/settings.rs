@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
+
 pub use super::epochs::EpochWeights;
 
 /// Settings of an experiment with a control.
@@ -67,22 +69,13 @@ pub enum Unit {
 }
 
 /// Role of a metric.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum MetricRole {
     Primary,
     Guardrail,
+    #[default]
     Secondary,
-}
-
-impl MetricRole {
-    /// Returns its name in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            MetricRole::Primary => "primary",
-            MetricRole::Guardrail => "guardrail",
-            MetricRole::Secondary => "secondary",
-        }
-    }
 }
 
 impl Settings {

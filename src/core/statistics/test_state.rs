@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
+
 use super::decision::ArmState;
 use super::effect::Interval;
 use super::progress::TestProgress;
@@ -60,29 +62,35 @@ pub struct DecidedLook {
 }
 
 /// Time of a decision.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct DecidedAt {
     /// Number of the look, from 1.
     pub look: u64,
     /// Event time of the look, Unix ms.
+    #[serde(rename = "at")]
     pub as_of_ms: i64,
     /// Whole days since the start.
+    #[serde(skip)]
     pub day: u32,
     /// Number of the decision look, from 1. None for the planned look, and if every look decides.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub k: Option<u32>,
 }
 
 /// A metric at a decision look. Values are not flipped if lower is better.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct DecidedMetric {
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub lift: Option<f64>,
     /// Decision interval of the lift.
+    #[serde(flatten)]
     pub interval: Option<Interval>,
     /// Two-sided p, corrected for all decision looks.
     pub p: f64,
     /// p corrected for arms and metrics too: by Holm for primaries, uncorrected for guardrails.
     pub p_adjusted: f64,
     /// True if the band of the sequence excluded 0 as well.
+    #[serde(skip)]
     pub band_excludes_zero: bool,
 }
 

@@ -12,9 +12,10 @@ use serde::ser::{Serialize, SerializeStruct, Serializer};
 use self::write::{count, interval, percent, share};
 use crate::nouns::number_of;
 use crate::statistics::chance::{best_of, stretch};
+use crate::statistics::decision::MultiArm;
 use crate::statistics::{
-    ArmReport, ArmState, ComparisonReport, DecidedAt, DecidedMetric, Decision, Goal, Interval, MetricReport,
-    Settings, name_of,
+    ArmReport, ArmState, ComparisonReport, Decision, Goal, Interval, MetricDecision, MetricReport, Settings,
+    name_of,
 };
 
 /// Sentence and badge of an experiment.
@@ -181,7 +182,7 @@ impl TestedArm<'_> {
         let (shown, interval) = self.shown(metric);
         let lift = lift(key, shown, interval);
         match self.decided_metric(metric) {
-            Some((_, at)) => {
+            Some(MetricDecision { at, .. }) => {
                 let date = write::date(at.as_of_ms).map_or_else(String::new, |date| format!(" {date},"));
                 format!("{lift}, decided{date} day {}", at.day)
             }
@@ -195,16 +196,15 @@ impl TestedArm<'_> {
     /// Returns the lift and its interval: as decided, or else as of this look.
     fn shown(&self, metric: &MetricReport) -> (Option<f64>, Option<Interval>) {
         match self.decided_metric(metric) {
-            Some((decision, _)) => (decision.lift, decision.interval),
+            Some(decision) => (decision.metric.lift, decision.metric.interval),
             None => (metric.lift, metric.interval),
         }
     }
 
     /// Returns the metric at the current decision. None if an earlier version decided: it stored only the state.
-    fn decided_metric(&self, metric: &MetricReport) -> Option<(DecidedMetric, DecidedAt)> {
-        let decided = metric.decision.zip(self.of.decided_at());
+    fn decided_metric(&self, metric: &MetricReport) -> Option<MetricDecision> {
         // In other states, such as harm, the stored decision is not what determines the state.
-        decided.filter(|_| self.has_decided())
+        metric.decision.filter(|_| self.has_decided())
     }
 
     fn has_decided(&self) -> bool {
@@ -263,8 +263,8 @@ impl<'a> ComparedLook<'a> {
             return Some(self.split(headline));
         }
         if arms.iter().any(|arm| arm.is(&[ArmState::InvalidMultiArm])) {
-            let of = self.report.multi_arm.filter(|of| of.users > 0.0);
-            let seen = of.map_or_else(|| "too many".to_owned(), |of| share(of.in_two / of.users, 1));
+            let seen = self.report.multi_arm.and_then(MultiArm::share);
+            let seen = seen.map_or_else(|| "too many".to_owned(), |seen| share(seen, 1));
             return Some(headline.text(format!("{seen} of the users were seen in two arms")));
         }
         if let Some(arm) = arms.iter().find(|arm| arm.is(&[ArmState::InvalidUsers])) {
@@ -487,7 +487,7 @@ impl<'a> ComparedLook<'a> {
         let primaries = self.settings.primary.iter().map(String::as_str);
         let decided = primaries.filter_map(|key| {
             let metric = arm.of.metrics.get(key)?;
-            let decision = metric.decision?;
+            let decision = metric.decision?.metric;
             (sign * self.better(key, decision.lift?) > 0.0).then_some((key, metric, decision.p_adjusted))
         });
         let first = decided.min_by(|(_, _, a), (_, _, b)| a.total_cmp(b))?;

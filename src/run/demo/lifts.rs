@@ -99,17 +99,12 @@ mod tests {
                 reason: "users in 131 of 220 buckets".to_owned(),
                 basis: Basis::Earlier,
             }),
-            incomparable: None,
-            decided: None,
-            open_again: None,
-            notes: Vec::new(),
-            refused: [0.0; 2],
             burn_in: BurnIn {
                 occupied: 131,
                 expected_hits: 64.0,
             },
-            list_ratio: None,
             metrics: [(PRIMARY.to_owned(), metric)].into(),
+            ..ArmReport::default()
         }
     }
 

@@ -152,7 +152,7 @@ const OF_DECISIONS: &[LookFamily<MetricReport>] = &[
             OF_METRIC,
             "abgauge_lift at the latest decision look, for metrics that decide. It stays until a later look decides. Absent while a check fails (invalid) or the state is harm.",
         ),
-        number: |metric| Some(Number::Float(metric.decision?.lift?)),
+        number: |metric| Some(Number::Float(metric.decision?.metric.lift?)),
     },
     LookFamily {
         row: Series::gauge(
@@ -160,7 +160,7 @@ const OF_DECISIONS: &[LookFamily<MetricReport>] = &[
             OF_METRIC,
             "Lower end of the decision interval of abgauge_decision_lift, at 1 - alpha times the share of its look, not corrected for metrics and arms.",
         ),
-        number: |metric| Some(Number::Float(metric.decision?.interval?.lower)),
+        number: |metric| Some(Number::Float(metric.decision?.metric.interval?.lower)),
     },
     LookFamily {
         row: Series::gauge(
@@ -168,7 +168,7 @@ const OF_DECISIONS: &[LookFamily<MetricReport>] = &[
             OF_METRIC,
             "Upper end of the decision interval of abgauge_decision_lift, at 1 - alpha times the share of its look, not corrected for metrics and arms.",
         ),
-        number: |metric| Some(Number::Float(metric.decision?.interval?.upper)),
+        number: |metric| Some(Number::Float(metric.decision?.metric.interval?.upper)),
     },
     LookFamily {
         row: Series::gauge(
@@ -176,7 +176,7 @@ const OF_DECISIONS: &[LookFamily<MetricReport>] = &[
             OF_METRIC,
             "p-value of no difference at the latest decision look, corrected for decision looks, metrics and arms. Absent while a check fails (invalid) or the state is harm.",
         ),
-        number: |metric| Some(Number::Float(metric.decision?.p_adjusted)),
+        number: |metric| Some(Number::Float(metric.decision?.metric.p_adjusted)),
     },
 ];
 

@@ -191,17 +191,12 @@ pub(super) mod fixture {
                 reason: "because".to_owned(),
                 basis: Basis::Earlier,
             }),
-            incomparable: None,
-            decided: None,
-            open_again: None,
-            notes: Vec::new(),
-            refused: [0.0; 2],
             burn_in: BurnIn {
                 occupied: 256,
                 expected_hits: 900.0,
             },
-            list_ratio: None,
             metrics: BTreeMap::new(),
+            ..ArmReport::default()
         }
     }
 }

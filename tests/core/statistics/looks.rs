@@ -149,7 +149,7 @@ fn decided(world: &World) -> &DecidedLook {
 }
 
 fn decision(report: &ComparisonReport) -> DecidedMetric {
-    metric(report).decision.expect("there was a decision look")
+    metric(report).decision.expect("there was a decision look").metric
 }
 
 #[test]

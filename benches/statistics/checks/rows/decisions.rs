@@ -269,7 +269,7 @@ fn decided(scenario: &Scenario, settings: &[Settings], seed: u64) -> Vec<Decided
                     let mut intervals = arm
                         .metrics
                         .values()
-                        .filter_map(|metric| metric.decision?.interval);
+                        .filter_map(|metric| metric.decision?.metric.interval);
                     decided.has_win |= sign > 0.0;
                     decided.has_loss |= sign < 0.0;
                     decided.is_consistent &=

@@ -68,7 +68,7 @@ pub fn holm(scale: Scale) -> Row {
             let metrics = arms.flat_map(|arm| METRICS.map(|metric| arm.metrics[metric]));
             metrics.fold([1.0_f64; 3], |[adjusted, own, decided], metric| {
                 let [a, p] = [metric.p_adjusted, metric.p].map(|p| p.expect("burn-in is done"));
-                let d = metric.decision.expect("the week is over").p_adjusted;
+                let d = metric.decision.expect("the week is over").metric.p_adjusted;
                 [adjusted.min(a), own.min(p), decided.min(d)]
             })
         });

@@ -90,11 +90,6 @@ fn arm(state: ArmState, [lower, lift, upper]: [f64; 3]) -> ArmReport {
             reason: reason.to_owned(),
             basis: Basis::Earlier,
         }),
-        incomparable: None,
-        decided: None,
-        open_again: None,
-        notes: Vec::new(),
-        refused: [0.0; 2],
         burn_in: BurnIn {
             occupied: 256,
             expected_hits: 900.0,
@@ -106,6 +101,7 @@ fn arm(state: ArmState, [lower, lift, upper]: [f64; 3]) -> ArmReport {
             p: 1e-9,
         }),
         metrics: [("ctr@10".to_owned(), metric)].into(),
+        ..ArmReport::default()
     }
 }
 
@@ -201,18 +197,19 @@ impl World {
             p_adjusted: 0.01,
             band_excludes_zero: true,
         };
+        let at = DecidedAt {
+            look: 1008,
+            as_of_ms: 1_764_028_799_999,
+            day: 7,
+            k: Some(1),
+        };
         arm.decided = Some(DecidedLook {
             state: arm.decision.as_ref().expect("it is tested").state,
             reason: "as it was".to_owned(),
-            at: Some(DecidedAt {
-                look: 1008,
-                as_of_ms: 1_764_028_799_999,
-                day: 7,
-                k: Some(1),
-            }),
+            at: Some(at),
             metrics: BTreeMap::new(),
         });
-        arm.metrics.get_mut("ctr@10").expect("it is there").decision = Some(metric);
+        arm.metrics.get_mut("ctr@10").expect("it is there").decision = Some(MetricDecision { at, metric });
         self
     }
 
@@ -246,7 +243,9 @@ fn a_win_reports_that_its_interval_now_includes_zero() {
 fn a_decision_by_an_earlier_version_is_marked() {
     let mut world = World::new(&[("neural", ArmState::Win, [0.01, 0.03, 0.07])]).decided("neural", [0.1; 3]);
     let arm = world.report.arms.get_mut("neural").expect("it is there");
+    // The earlier version stored the state alone.
     arm.decided.as_mut().expect("it was decided").at = None;
+    arm.metrics.get_mut("ctr@10").expect("it is there").decision = None;
     world.check(
         Badge::Win,
         "neural beats control: CTR@10 +3.0% (+1.0% to +7.0%), decided by the rule of an earlier version, 10.30% against 10.00%, 18,211 against 18,311 lists, \
