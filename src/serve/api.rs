@@ -12,7 +12,7 @@ use abgauge_core::metrics::{CLICKS, Column, ITEMS_SHOWN, LISTS, Ranking};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
-pub(super) use self::looks::{ArmDocument, LooksEntry};
+pub(super) use self::looks::LooksEntry;
 use super::headline;
 use super::scope::{GlobalStatus, Scope};
 use super::verdict::of_look;
@@ -168,7 +168,7 @@ impl Serialize for ArmEntry<'_> {
         map.serialize_entry("windows", &Windows(self))?;
         if let Some(look) = self.look {
             if let Some(own) = look.arms.get(&*self.arm.arm) {
-                map.serialize_entry("look", &ArmDocument::of(own))?;
+                map.serialize_entry("look", own)?;
             }
             if let Some(verdict) = of_look(&self.arm.experiment, &self.arm.arm, look) {
                 map.serialize_entry("comparison", &verdict)?;

@@ -1,7 +1,10 @@
-//! Results of each arm alone: its metrics and their pointwise intervals, since the start and in the window.
+//! Results of each arm alone: its metrics and their pointwise intervals, since the start and in the window. The API and the page
+//! write these types as they are.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+
+use serde::{Serialize, Serializer};
 
 use super::LookRules;
 use super::pair::{ExperimentUsers, PairUsers};
@@ -11,15 +14,19 @@ use crate::metrics::Column;
 use crate::statistics::{ArmTotals, ErrorLevel, EstimatedRatio, Interval, RatioShape, Sides, Totals, ratio};
 
 /// One arm alone, over all epochs.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ArmLook {
     /// Served lists.
+    #[serde(serialize_with = "whole")]
     pub lists: f64,
     /// First exposures. None if users are not counted.
+    #[serde(serialize_with = "whole", skip_serializing_if = "Option::is_none")]
     pub users: Option<f64>,
     /// Lists among `lists` that have no user.
+    #[serde(skip)]
     pub lists_without_user: f64,
     /// Lists of the user with the most, estimated. None if users are not counted.
+    #[serde(skip)]
     pub top_user_lists: Option<f64>,
     /// Metrics by id.
     pub metrics: BTreeMap<String, MetricLook>,
@@ -28,19 +35,27 @@ pub struct ArmLook {
 }
 
 /// An arm in a window, over all epochs in it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct WindowLook {
     /// Served lists.
+    #[serde(serialize_with = "whole")]
     pub lists: f64,
     /// Metrics by id. Intervals hold with 95% whatever the experiment's settings, so that one alerting rule fits all.
     pub metrics: BTreeMap<String, MetricLook>,
 }
 
-/// A metric of an arm with its pointwise interval.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// A metric of an arm with its pointwise interval, which is None if too little is known.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct MetricLook {
     pub value: f64,
+    #[serde(flatten)]
     pub interval: Option<Interval>,
+}
+
+/// Writes a count as an integer.
+fn whole<S: Serializer>(count: &(impl Copy + Into<Option<f64>>), serializer: S) -> Result<S::Ok, S::Error> {
+    let count: Option<f64> = (*count).into();
+    count.map(|count| count as u64).serialize(serializer)
 }
 
 /// Error probability of intervals in windows, and of those without settings.

@@ -1,9 +1,9 @@
-//! Results of the latest look at an experiment and its arms, as JSON.
+//! Progress of the looks at an experiment, as JSON.
 
 use std::collections::BTreeMap;
 
 use abgauge_core::ledger::PairId;
-use abgauge_core::looks::{ArmLook, Experiment, MetricLook, PublishedLooks, WindowLook};
+use abgauge_core::looks::{Experiment, PublishedLooks};
 use abgauge_core::statistics::days::{Needs, TestDesign};
 use abgauge_core::statistics::{ComparisonReport, Known, Settings};
 use serde::Serialize;
@@ -52,34 +52,6 @@ struct EarlierDocument<'a> {
     arms: &'a BTreeMap<String, BTreeMap<String, f64>>,
 }
 
-/// Results of one arm, without a comparison, at the latest look.
-#[derive(Serialize)]
-pub(in super::super) struct ArmDocument<'a> {
-    lists: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    users: Option<u64>,
-    metrics: BTreeMap<&'a str, MetricDocument>,
-    /// Windows with intervals in which the arm has a list, by name.
-    windows: BTreeMap<&'a str, LookedWindow<'a>>,
-}
-
-/// Results of an arm in the window that ends at the latest look.
-#[derive(Serialize)]
-struct LookedWindow<'a> {
-    lists: u64,
-    metrics: BTreeMap<&'a str, MetricDocument>,
-}
-
-/// Value and interval of a metric. The interval is absent if too little is known.
-#[derive(Serialize)]
-struct MetricDocument {
-    value: f64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    lower: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    upper: Option<f64>,
-}
-
 impl<'a> LooksEntry<'a> {
     /// Returns the progress, or none if the experiment is not configured.
     pub fn of(
@@ -126,45 +98,6 @@ impl<'a> PowerDocument<'a> {
             min_days: needs.min_days,
             arms: &grown.now.arms,
             earlier: grown.earlier.as_ref().map(earlier),
-        }
-    }
-}
-
-impl<'a> ArmDocument<'a> {
-    pub fn of(look: &'a ArmLook) -> ArmDocument<'a> {
-        let window = |window: &'a WindowLook| LookedWindow {
-            lists: window.lists as u64,
-            metrics: looked_metrics(&window.metrics),
-        };
-        let windows = look.windows.iter();
-        ArmDocument {
-            lists: look.lists as u64,
-            users: look.users.map(|users| users as u64),
-            metrics: looked_metrics(&look.metrics),
-            windows: windows.map(|(name, of)| (name.as_str(), window(of))).collect(),
-        }
-    }
-
-    /// Removes the windows, and the metrics with other ids.
-    pub fn retain_totals(&mut self, is_wanted: impl Fn(&str) -> bool) {
-        self.metrics.retain(|id, _| is_wanted(id));
-        self.windows.clear();
-    }
-}
-
-fn looked_metrics(metrics: &BTreeMap<String, MetricLook>) -> BTreeMap<&str, MetricDocument> {
-    let metrics = metrics.iter();
-    metrics
-        .map(|(key, metric)| (key.as_str(), MetricDocument::of(metric)))
-        .collect()
-}
-
-impl MetricDocument {
-    fn of(metric: &MetricLook) -> MetricDocument {
-        MetricDocument {
-            value: metric.value,
-            lower: metric.interval.map(|interval| interval.lower),
-            upper: metric.interval.map(|interval| interval.upper),
         }
     }
 }

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use abgauge_core::engine::View;
-use abgauge_core::looks::{self, Experiment, ExperimentLook};
+use abgauge_core::looks::{self, ArmLook, Experiment, ExperimentLook};
 use abgauge_core::metrics::{CLICKS, Column, ITEMS_SHOWN, LISTS};
 use abgauge_core::statistics::MetricRole;
 use abgauge_core::statistics::per_user::is_per_user;
 use abgauge_core::verdict::{ArmVerdict, Headline};
 use serde::Serialize;
 
-use super::super::api::{ArmDocument, LooksEntry};
+use super::super::api::LooksEntry;
 use super::super::control_of;
 use super::super::headline::{self, Moment};
 use super::super::verdict::of_look;
@@ -153,7 +153,7 @@ struct ArmRow<'a> {
     comparison: Option<ArmVerdict<'a>>,
     /// Results of the arm on its own, if looks have no control.
     #[serde(skip_serializing_if = "Option::is_none")]
-    own: Option<ArmDocument<'a>>,
+    own: Option<ArmLook>,
     #[serde(skip)]
     of: &'a ArmSnapshot,
 }
@@ -230,18 +230,19 @@ fn comparison<'a>(
 }
 
 /// Returns the selected metrics at the selected cut-off for an arm without a comparison.
-fn own<'a>(
-    arm: &ArmSnapshot,
-    look: &'a ExperimentLook,
-    columns: &[Option<&Column>],
-) -> Option<ArmDocument<'a>> {
+fn own(arm: &ArmSnapshot, look: &ExperimentLook, columns: &[Option<&Column>]) -> Option<ArmLook> {
     if look.comparison.is_some() {
         return None;
     }
-    let mut own = ArmDocument::of(look.arms.get(&*arm.arm)?);
-    let chosen = chosen(columns);
-    own.retain_totals(|key| chosen.iter().any(|it| it == key));
-    Some(own)
+    let own = look.arms.get(&*arm.arm)?;
+    let metrics = chosen(columns).into_iter();
+    Some(ArmLook {
+        metrics: metrics
+            .filter_map(|key| own.metrics.get(&key).map(|metric| (key, *metric)))
+            .collect(),
+        windows: BTreeMap::new(),
+        ..*own
+    })
 }
 
 /// Returns the keys of the selected metrics.
