@@ -12,11 +12,15 @@
 //!
 //! A daemon has x = τ²/V of both arms together at its last look and at a look some days before, which gives β: see [`of_looks`].
 
+mod running;
 mod traffic;
 
 use std::collections::BTreeMap;
 use std::fmt;
 
+use serde::{Serialize, Serializer};
+
+pub use self::running::RunningPower;
 use self::traffic::PastTraffic;
 use super::burn_in::BurnIn;
 use super::decision::MAX_WITHOUT_USER;
@@ -28,13 +32,13 @@ use super::spending::DecisionLook;
 use super::totals::{ArmTotals, Epoch};
 use crate::rounding::percentage;
 
-/// Test design, as chosen by `validity` and `planned_days`.
+/// Test design, as chosen by `validity` and `planned_days`. Sorted by name, like the keys in JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TestDesign {
-    /// Decided every week, or at every look if `min_days` is below a week.
-    Sequence,
     /// Decided mostly at one planned look.
     Planned,
+    /// Decided every week, or at every look if `min_days` is below a week.
+    Sequence,
     /// Decided like [`TestDesign::Sequence`], by separate intervals of each arm.
     Strict,
 }
@@ -56,37 +60,57 @@ pub struct ExperimentDays {
     pub arms: BTreeMap<String, ArmDays>,
 }
 
-/// Requirements of an arm.
-#[derive(Debug, Clone, PartialEq)]
+/// Requirements of an arm. `plan` writes it as JSON as it is.
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ArmDays {
     /// True if it has no lists yet, and is assumed to vary like the control.
+    #[serde(rename = "new")]
     pub is_new: bool,
     /// Requirements by primary. None if the primary is undefined, or buckets do not differ.
+    #[serde(serialize_with = "defined")]
     pub metrics: BTreeMap<String, Option<MetricDays>>,
 }
 
 /// Requirements of a metric in an arm.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MetricDays {
     /// R_C. None for a metric per user.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub control: Option<f64>,
     /// x so far.
+    #[serde(skip)]
     pub x: f64,
-    /// β. None if it is unknown, and taken as 1.
+    /// β, the exponent of days with which x grows. None if it is unknown, and taken as 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub growth: Option<f64>,
     /// Needs by design, for designs that finish within two years.
+    #[serde(flatten)]
     pub needs: BTreeMap<TestDesign, Need>,
 }
 
 /// Need of a test.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Need {
     /// x_k of the first decision look that has enough information.
+    #[serde(skip)]
     pub x: f64,
     /// Days until that much information.
     pub days: f64,
     /// Decision look, in whole weeks from the start, so that every weekday counts alike.
     pub weeks: u32,
+    /// Ratio of x so far to this x.
+    pub information: f64,
+    /// Average increase of `information` per day.
+    pub information_per_day: f64,
+}
+
+/// Writes the primaries with an estimate.
+fn defined<S: Serializer>(
+    metrics: &BTreeMap<String, Option<MetricDays>>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let metrics = metrics.iter();
+    serializer.collect_map(metrics.filter_map(|(id, metric)| Some((id, metric.as_ref()?))))
 }
 
 /// Requirements that all designs share.
@@ -153,6 +177,12 @@ impl TestDesign {
     }
 }
 
+impl Serialize for TestDesign {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
 impl Needs {
     pub fn new(settings: &Settings, n_treatments: usize) -> Needs {
         let shares = || settings.shares.values().copied();
@@ -195,29 +225,21 @@ impl Needs {
         plan.x()
     }
 
-    /// Finds the first decision look with enough information. `days` returns when an x is reached. None within two years.
-    fn need(&self, design: TestDesign, days: impl Fn(f64) -> f64) -> Option<Need> {
+    /// Finds the first decision look with enough information, and returns its x and week. `days` returns when an x is reached. None
+    /// within two years.
+    fn need(&self, design: TestDesign, days: impl Fn(f64) -> f64) -> Option<(f64, u32)> {
         let whole_weeks = |days: f64| ((days / WEEK).ceil() as u32).max(1);
         // The need does not depend on the look: either there is one look, or all looks have the same weight.
         if design == TestDesign::Planned || self.every_look_decides() {
             let x = self.x(design, 1);
-            let (days, first) = (days(x), whole_weeks(self.min_days));
-            let weeks = whole_weeks(days).max(if self.every_look_decides() { 1 } else { first });
-            return (weeks <= MAX_WEEKS).then_some(Need { x, days, weeks });
+            let first = whole_weeks(self.min_days);
+            let weeks = whole_weeks(days(x)).max(if self.every_look_decides() { 1 } else { first });
+            return (weeks <= MAX_WEEKS).then_some((x, weeks));
         }
         let first = whole_weeks(self.min_days);
-        let looks = (first..=MAX_WEEKS).map(|weeks| {
-            // Later looks test at a smaller share of α, so each has a need of its own.
-            let x = self.x(design, weeks - first + 1);
-            Need {
-                x,
-                days: days(x),
-                weeks,
-            }
-        });
-        looks
-            .into_iter()
-            .find(|need| need.days <= WEEK * f64::from(need.weeks))
+        // Later looks test at a smaller share of α, so each has a need of its own.
+        let mut looks = (first..=MAX_WEEKS).map(|weeks| (self.x(design, weeks - first + 1), weeks));
+        looks.find(|(x, weeks)| days(*x) <= WEEK * f64::from(*weeks))
     }
 
     fn every_look_decides(&self) -> bool {
@@ -230,9 +252,18 @@ impl MetricDays {
     fn new(x: f64, so_far: f64, growth: Option<f64>, needs: &Needs) -> Option<MetricDays> {
         // x grows with days^β. β counts as 1 while it is unknown.
         let days = |needed: f64| so_far * (needed / x).powf(1.0 / growth.unwrap_or(1.0));
-        let by_design = needs
-            .designs()
-            .filter_map(|design| Some((design, needs.need(design, days)?)));
+        let by_design = needs.designs().filter_map(|design| {
+            let (needed, weeks) = needs.need(design, days)?;
+            let information = x / needed;
+            let need = Need {
+                x: needed,
+                days: days(needed),
+                weeks,
+                information,
+                information_per_day: information / so_far,
+            };
+            Some((design, need))
+        });
         (x > 0.0 && x.is_finite()).then(|| MetricDays {
             control: None,
             x,

@@ -9,13 +9,16 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use super::arm::LookedArm;
 use super::settings::{MetricRole, Settings};
 
 /// x = τ²/V as of a look.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Known {
     /// Time of the look, Unix ms.
+    #[serde(rename = "as_of")]
     pub as_of_ms: i64,
     /// x of each primary of each tested arm, once burn-in is done.
     pub arms: BTreeMap<String, BTreeMap<String, f64>>,

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use abgauge_core::ledger::PairId;
 use abgauge_core::looks::{Experiment, PublishedLooks};
-use abgauge_core::statistics::days::{Needs, TestDesign};
-use abgauge_core::statistics::{ComparisonReport, Known, Settings};
+use abgauge_core::statistics::days::RunningPower;
 use serde::Serialize;
 
 /// Progress of the looks at an experiment. Times are Unix ms.
@@ -22,34 +21,7 @@ pub(in super::super) struct LooksEntry<'a> {
     /// Reason why users are not counted, if they are not.
     no_users: Option<&'a str>,
     /// Basis for estimating the duration. Null before the first look, and without a control.
-    power: Option<PowerDocument<'a>>,
-}
-
-/// Information about the primaries so far, and the information that each design needs.
-#[derive(Serialize)]
-struct PowerDocument<'a> {
-    /// Start of the sums. Later than `start` if lists after that were not read.
-    since: i64,
-    mde: f64,
-    alpha: f64,
-    /// Configured design.
-    design: &'static str,
-    /// Information x needed at the first decision look, by design.
-    needs: BTreeMap<&'static str, f64>,
-    /// Treatment arms × primaries.
-    hypotheses: usize,
-    guardrails: usize,
-    min_days: f64,
-    /// Information x by arm and primary.
-    arms: &'a BTreeMap<String, BTreeMap<String, f64>>,
-    /// Information a quarter to a half of the days earlier. Null before two days have passed.
-    earlier: Option<EarlierDocument<'a>>,
-}
-
-#[derive(Serialize)]
-struct EarlierDocument<'a> {
-    as_of: i64,
-    arms: &'a BTreeMap<String, BTreeMap<String, f64>>,
+    power: Option<RunningPower<'a>>,
 }
 
 impl<'a> LooksEntry<'a> {
@@ -69,35 +41,8 @@ impl<'a> LooksEntry<'a> {
             no_users: look.and_then(|look| look.no_users),
             power: look.and_then(|look| {
                 let (settings, report) = look.comparison.as_ref()?;
-                Some(PowerDocument::of(settings, report))
+                Some(RunningPower::new(settings, report))
             }),
         })
-    }
-}
-
-impl<'a> PowerDocument<'a> {
-    fn of(settings: &Settings, report: &'a ComparisonReport) -> PowerDocument<'a> {
-        let n_treatments = report.arms.keys().filter(|arm| settings.tests(arm)).count();
-        let needs = Needs::new(settings, n_treatments);
-        let grown = &report.grown;
-        let earlier = |Known { as_of_ms, arms }: &'a Known| EarlierDocument {
-            as_of: *as_of_ms,
-            arms,
-        };
-        PowerDocument {
-            since: grown.since_ms,
-            mde: settings.mde,
-            alpha: settings.alpha,
-            design: TestDesign::of(settings).name(),
-            needs: needs
-                .designs()
-                .map(|design| (design.name(), needs.x(design, 1)))
-                .collect(),
-            hypotheses: needs.n_hypotheses,
-            guardrails: needs.n_guardrails,
-            min_days: needs.min_days,
-            arms: &grown.now.arms,
-            earlier: grown.earlier.as_ref().map(earlier),
-        }
     }
 }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use abgauge_core::statistics::days::{ExperimentDays, Needs, TestDesign, of_looks};
-use abgauge_core::statistics::{InformationGrowth, Known};
+use abgauge_core::statistics::MetricRole;
+use abgauge_core::statistics::days::{ExperimentDays, RunningPower, TestDesign, of_looks};
 use abgauge_core::table::visible;
 use serde::Deserialize;
 
@@ -40,31 +40,7 @@ struct Experiment {
 struct Looks {
     as_of: Option<i64>,
     given_up: bool,
-    power: Option<Power>,
-}
-
-#[derive(Deserialize)]
-struct Power {
-    since: i64,
-    mde: f64,
-    alpha: f64,
-    design: String,
-    needs: BTreeMap<String, f64>,
-    /// Number of hypotheses. `None`, like the next two, for a daemon with an earlier decision rule.
-    hypotheses: Option<usize>,
-    guardrails: Option<usize>,
-    min_days: Option<f64>,
-    arms: ArmInformation,
-    earlier: Option<Earlier>,
-}
-
-/// Information x by arm and primary metric.
-type ArmInformation = BTreeMap<String, BTreeMap<String, f64>>;
-
-#[derive(Deserialize)]
-struct Earlier {
-    as_of: i64,
-    arms: ArmInformation,
+    power: Option<RunningPower<'static>>,
 }
 
 #[derive(Deserialize)]
@@ -83,7 +59,7 @@ struct Comparison {
 
 #[derive(Deserialize)]
 struct Metric {
-    role: String,
+    role: MetricRole,
     control: Option<f64>,
 }
 
@@ -133,37 +109,12 @@ fn other_version() -> String {
     "the daemon does not report what its decisions need: it is another version".to_owned()
 }
 
-impl Power {
-    fn needs(&self) -> Option<Needs> {
-        Some(Needs {
-            alpha: self.alpha,
-            n_hypotheses: self.hypotheses?,
-            n_guardrails: self.guardrails?,
-            min_days: self.min_days?,
-            may_plan: self.needs.contains_key(TestDesign::Planned.name()),
-        })
-    }
-}
-
 impl Experiment {
     /// Returns the plan, or the reason why there is none.
     fn planned(&self, name: &str) -> Result<Planned, String> {
         let power = self.power(name)?;
-        let grown = InformationGrowth {
-            since_ms: power.since,
-            now: Known {
-                as_of_ms: self
-                    .looks
-                    .as_ref()
-                    .and_then(|looks| looks.as_of)
-                    .unwrap_or(power.since),
-                arms: power.arms.clone(),
-            },
-            earlier: power.earlier.as_ref().map(|earlier| Known {
-                as_of_ms: earlier.as_of,
-                arms: earlier.arms.clone(),
-            }),
-        };
+        let as_of = self.looks.as_ref().and_then(|looks| looks.as_of);
+        let grown = power.grown(as_of.unwrap_or(power.since_ms));
         let needs = power.needs().ok_or_else(other_version)?;
         let mut days = of_looks(&grown, &needs);
         // A wrong time in the answer would give absurd days.
@@ -192,7 +143,7 @@ impl Experiment {
             alpha: power.alpha,
             days,
             schedule: Some(Schedule {
-                start_ms: power.since,
+                start_ms: power.since_ms,
                 planned_end_ms: self
                     .comparisons()
                     .find_map(|(_, comparison)| comparison.planned_end),
@@ -203,7 +154,7 @@ impl Experiment {
         })
     }
 
-    fn power(&self, name: &str) -> Result<&Power, String> {
+    fn power(&self, name: &str) -> Result<&RunningPower<'static>, String> {
         let section = || format!("[experiments.{}]", visible(name));
         let Some(looks) = &self.looks else {
             return Err(format!(
@@ -233,7 +184,7 @@ impl Experiment {
         for (name, arm) in &mut days.arms {
             let comparison = self.arms.get(name).and_then(|arm| arm.comparison.as_ref());
             let metrics = comparison.into_iter().flat_map(|comparison| &comparison.metrics);
-            for (id, metric) in metrics.filter(|(_, metric)| metric.role == "primary") {
+            for (id, metric) in metrics.filter(|(_, metric)| metric.role == MetricRole::Primary) {
                 // A primary without information gets an entry without days, so that it is listed.
                 if let Some(days) = arm.metrics.entry(id.clone()).or_default() {
                     days.control = metric.control;

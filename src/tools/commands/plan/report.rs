@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use abgauge_core::nouns::number_of;
-use abgauge_core::statistics::days::{ArmDays, MetricDays, Need, TestDesign};
+use abgauge_core::statistics::days::{ArmDays, MetricDays, TestDesign};
 use abgauge_core::table::{align_numbers, visible};
 use serde::Serialize;
 
@@ -137,34 +137,7 @@ struct Plan<'a> {
     /// Time of the planned look, Unix ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     planned_end: Option<i64>,
-    arms: BTreeMap<&'a str, ArmPlan<'a>>,
-}
-
-#[derive(Serialize)]
-struct ArmPlan<'a> {
-    new: bool,
-    metrics: BTreeMap<&'a str, MetricPlan>,
-}
-
-#[derive(Serialize)]
-struct MetricPlan {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    control: Option<f64>,
-    /// Exponent of days with which information grows.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    growth: Option<f64>,
-    /// Needs by design.
-    #[serde(flatten)]
-    needs: BTreeMap<&'static str, NeedPlan>,
-}
-
-#[derive(Serialize)]
-struct NeedPlan {
-    days: f64,
-    weeks: u32,
-    /// Ratio x/x_plan so far. The next field is its increase per day.
-    information: f64,
-    information_per_day: f64,
+    arms: &'a BTreeMap<String, ArmDays>,
 }
 
 /// Formats plans as JSON; undefined values are omitted:
@@ -193,7 +166,6 @@ impl<'a> Plan<'a> {
         let ends = TestDesign::ALL
             .into_iter()
             .filter_map(|design| Some((design.name(), planned.end_ms(design)?)));
-        let arms = days.arms.iter();
         Plan {
             control: &planned.control,
             mde: planned.mde,
@@ -204,42 +176,7 @@ impl<'a> Plan<'a> {
             weeks: weeks.collect(),
             ends: ends.collect(),
             planned_end: planned.planned_end_ms(),
-            arms: arms
-                .map(|(name, arm)| (name.as_str(), ArmPlan::new(arm, days.so_far)))
-                .collect(),
-        }
-    }
-}
-
-impl<'a> ArmPlan<'a> {
-    fn new(arm: &'a ArmDays, so_far: f64) -> ArmPlan<'a> {
-        let metrics = arm.metrics.iter();
-        let metrics = metrics.filter_map(|(id, metric)| {
-            let metric = metric.as_ref()?;
-            let needs = metric.needs.iter();
-            let needs = needs.map(|(design, need)| (design.name(), NeedPlan::new(metric, need, so_far)));
-            let plan = MetricPlan {
-                control: metric.control,
-                growth: metric.growth,
-                needs: needs.collect(),
-            };
-            Some((id.as_str(), plan))
-        });
-        ArmPlan {
-            new: arm.is_new,
-            metrics: metrics.collect(),
-        }
-    }
-}
-
-impl NeedPlan {
-    fn new(metric: &MetricDays, need: &Need, so_far: f64) -> NeedPlan {
-        let information = metric.x / need.x;
-        NeedPlan {
-            days: need.days,
-            weeks: need.weeks,
-            information,
-            information_per_day: information / so_far,
+            arms: &days.arms,
         }
     }
 }
