@@ -8,7 +8,7 @@ use super::effect::Interval;
 use super::list_ratio;
 use super::measure::{Judged, Measure};
 use super::report::{ArmReport, ListRatio, MetricReport};
-use super::settings::{MetricRole, Settings};
+use super::settings::Settings;
 use super::test_state::{DecidedMetric, KeptArm};
 use super::versus::Versus;
 
@@ -24,12 +24,11 @@ pub(super) struct LookedArm {
 /// A metric of an arm at a look.
 #[derive(Debug)]
 pub(super) struct LookedMetric {
-    pub role: MetricRole,
     pub measure: Measure,
-    /// Tests and intervals. None before burn-in is done.
+    /// Results as if the arm were tested, without its information and its decision.
+    pub report: MetricReport,
+    /// None before burn-in is done.
     pub judged: Option<Judged>,
-    /// p corrected for other arms and metrics.
-    pub p_adjusted: Option<f64>,
     /// Decision p corrected for other arms and metrics.
     pub p_adjusted_at_decision: Option<f64>,
 }
@@ -82,52 +81,44 @@ impl LookedMetric {
     ) -> LookedMetric {
         let measure = Measure::new(versus, id, settings);
         let is_judged = kept.is_burned_in && measure.is_defined();
+        let mut report = measure.values(settings.role(id));
         let judged = is_judged.then(|| {
             let kept = kept.metrics.entry(id.to_owned()).or_default();
-            measure.look(id, settings, calendar, kept)
+            measure.look(settings, calendar, kept, &mut report)
         });
         LookedMetric {
-            role: settings.role(id),
             measure,
+            report,
             judged,
-            p_adjusted: None,
             p_adjusted_at_decision: None,
         }
     }
 
     /// Returns the part that is kept at a decision look.
     pub fn decided(&self) -> Option<DecidedMetric> {
-        let judged = self.judged.as_ref()?;
-        let decision = judged.at_decision?;
+        let decision = self.judged?.at_decision?;
         Some(DecidedMetric {
-            lift: judged.lift,
+            lift: self.report.lift,
             interval: decision.interval,
             p: decision.p,
             p_adjusted: self.p_adjusted_at_decision.unwrap_or(1.0),
-            band_excludes_zero: judged.interval.is_some_and(Interval::excludes_zero),
+            band_excludes_zero: self.report.interval.is_some_and(Interval::excludes_zero),
         })
     }
 
     fn report(&self, is_tested: bool, x_plan: f64) -> MetricReport {
-        let comparison = self.measure.comparison.as_ref();
-        let judged = self.judged.as_ref();
-        let tested = judged.filter(|_| is_tested);
+        if !is_tested {
+            return MetricReport {
+                p: None,
+                p_harm: None,
+                harm_since_ms: None,
+                ..self.report
+            };
+        }
+        let x = self.judged.and_then(|judged| judged.x);
         MetricReport {
-            role: self.role,
-            control: comparison.map(|comparison| comparison.control),
-            arm: comparison.map(|comparison| comparison.arm),
-            lift: judged.and_then(|judged| judged.lift),
-            interval: judged.and_then(|judged| judged.interval),
-            standard_error: judged.and_then(|_| self.measure.standard_error()),
-            p: tested.map(|judged| judged.p),
-            p_adjusted: self.p_adjusted.filter(|_| tested.is_some()),
-            p_harm: tested.map(|judged| judged.p_harm),
-            information: tested.and_then(|judged| judged.x).map(|x| x / x_plan),
-            top_bucket_share: self.measure.top_bucket_share,
-            per_user: judged.and_then(|judged| judged.per_user),
-            harm_since_ms: tested.and_then(|judged| judged.harm_since_ms),
-            interval_at_one_look: judged.and_then(|judged| judged.interval_at_one_look),
-            decision: None,
+            information: x.map(|x| x / x_plan),
+            ..self.report
         }
     }
 }

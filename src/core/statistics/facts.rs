@@ -65,16 +65,13 @@ impl Shared<'_> {
         }
     }
     fn harm(&self, arm: &LookedArm, metric: &str) -> HarmFact {
-        let judged = arm
-            .metrics
-            .get(metric)
-            .and_then(|of| Some((of, of.judged.as_ref()?)));
-        let since_ms = judged.and_then(|(_, judged)| judged.harm_since_ms);
-        let band = judged.and_then(|(of, judged)| of.measure.oriented_lift(judged.interval?));
+        let of = arm.metrics.get(metric);
+        let since_ms = of.and_then(|of| of.report.harm_since_ms);
+        let band = of.and_then(|of| of.measure.oriented_lift(of.report.interval?));
         HarmFact {
             metric: metric.to_owned(),
             // Without a test there is no evidence of harm.
-            p: judged.map_or(1.0, |(_, judged)| judged.p_harm),
+            p: of.and_then(|of| of.report.p_harm).unwrap_or(1.0),
             since_day: since_ms
                 .filter(|_| self.has_days())
                 .map(|ms| self.calendar.day_of(ms)),

@@ -42,7 +42,7 @@ pub(super) fn correct(settings: &Settings, n_treatments: usize, arms: &mut BTree
         }
     };
     for (metric, adjusted) in others.iter_mut().zip(adjusted) {
-        metric.p_adjusted = metric.p().map(|_| adjusted);
+        metric.report.p_adjusted = metric.p().map(|_| adjusted);
     }
 }
 
@@ -53,7 +53,7 @@ type PValue = (
 );
 
 const P_VALUES: [PValue; 2] = [
-    (LookedMetric::p, |metric, p| metric.p_adjusted = p),
+    (LookedMetric::p, |metric, p| metric.report.p_adjusted = p),
     (LookedMetric::p_at_decision, |metric, p| {
         metric.p_adjusted_at_decision = p
     }),
@@ -81,12 +81,12 @@ fn of_role<'a>(
 ) -> Vec<&'a mut LookedMetric> {
     let tested = arms.iter_mut().filter(|(name, _)| settings.tests(name));
     let metrics = tested.flat_map(|(_, arm)| arm.metrics.values_mut());
-    metrics.filter(|metric| metric.role == role).collect()
+    metrics.filter(|metric| metric.report.role == role).collect()
 }
 
 impl LookedMetric {
     fn p(&self) -> Option<f64> {
-        self.judged.as_ref().map(|judged| judged.p)
+        self.report.p
     }
 
     fn p_at_decision(&self) -> Option<f64> {

@@ -4,7 +4,7 @@ use super::calendar::Calendar;
 use super::comparison::{self, Comparison};
 use super::effect::{Effect, Interval};
 use super::per_user::{is_per_user, per_user_of};
-use super::report::PerUser;
+use super::report::{MetricReport, PerUser};
 use super::sequence::Evidence;
 use super::settings::{MetricRole, Settings, Validity};
 use super::spending::DecisionLook;
@@ -34,29 +34,15 @@ pub(super) enum Scale {
     Logarithm,
 }
 
-/// Results for a metric after burn-in.
+/// Results for a metric after burn-in that only decisions and corrections need. The others are in its report.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Judged {
-    /// Running p, uncorrected.
-    pub p: f64,
-    /// Running p of harm, uncorrected.
-    pub p_harm: f64,
     /// ln E of the sequence at this look.
     pub ln_e: Option<f64>,
     /// x = τ²/V.
     pub x: Option<f64>,
-    /// ρ, or e^g − 1.
-    pub lift: Option<f64>,
-    /// Band of the lift, which holds at every look.
-    pub interval: Option<Interval>,
-    /// The t interval of the lift for one look, at 1 − α. Only for primaries and guardrails.
-    pub interval_at_one_look: Option<Interval>,
-    /// Lift of the numerator per user.
-    pub per_user: Option<PerUser>,
     /// Above 0 if the arm is better at this look.
     pub better: Option<f64>,
-    /// First look that showed harm, Unix ms.
-    pub harm_since_ms: Option<i64>,
     /// Present at a decision look, for primaries and guardrails.
     pub at_decision: Option<AtDecision>,
 }
@@ -116,9 +102,13 @@ impl Measure {
         }
     }
 
-    /// Returns √V of the lift. For a logarithm it is √V of the logarithm, which is about the same.
-    pub fn standard_error(&self) -> Option<f64> {
-        self.relative().map(|effect| effect.spread.error())
+    /// Reports the values alone, as before burn-in.
+    pub fn values(&self, role: MetricRole) -> MetricReport {
+        let comparison = self.comparison.as_ref();
+        MetricReport {
+            top_bucket_share: self.top_bucket_share,
+            ..MetricReport::untested(role, comparison.map(|of| of.control), comparison.map(|of| of.arm))
+        }
     }
 
     /// Returns τ: mde × the pooled rate, or mde itself for a logarithm.
@@ -130,20 +120,20 @@ impl Measure {
         Some(mde * rate).filter(|tau| *tau > 0.0 && tau.is_finite())
     }
 
-    /// Takes a look after burn-in: raises running maxima, and returns the results from them and from this look.
+    /// Takes a look after burn-in: raises running maxima, and adds the results from them and from this look to `report`.
     pub fn look(
         &self,
-        metric: &str,
         settings: &Settings,
         calendar: &Calendar,
         kept: &mut KeptMetric,
+        report: &mut MetricReport,
     ) -> Judged {
         // The mixture must be the same at every look, so τ is frozen at the first one.
         kept.tau = kept.tau.or_else(|| self.tau(settings.mde));
         let known = self.tested().zip(kept.tau);
         let evidence = known.map(|(effect, tau)| Evidence::new(effect, tau));
         self.raise(settings.validity, evidence, kept);
-        let is_watched = settings.role(metric) != MetricRole::Secondary;
+        let is_watched = report.role != MetricRole::Secondary;
         let p_harm = sequence::p_of(kept.max_ln_e_harm);
         if is_watched && harm::is_harm(p_harm, settings.watched().len(), settings.alpha) {
             // The first time stays, even if the effect changes its sign later.
@@ -152,21 +142,25 @@ impl Measure {
         let watched = || self.relative().filter(|_| is_watched);
         // Secondary metrics decide nothing, so they need no test of their own at a decision look.
         let decision = calendar.decision().filter(|_| is_watched);
-        let lift = self.relative().and_then(|effect| self.scale.value(effect.value));
-        Judged {
-            p: sequence::p_of(kept.max_surprise),
-            p_harm,
-            ln_e: evidence.and_then(Evidence::ln_e),
-            x: evidence.and_then(|evidence| sequence::finite(evidence.x)),
-            lift,
+        *report = MetricReport {
+            lift: self.relative().and_then(|effect| self.scale.value(effect.value)),
             interval: self.band(self.relative(), self.scale, settings),
             interval_at_one_look: watched().and_then(|effect| {
                 let interval = effect.interval_at_one_look(settings.alpha)?;
                 self.scale.show(interval)
             }),
-            per_user: self.per_user(settings),
-            better: self.tested().map(|effect| self.oriented(*effect).value),
+            // For a logarithm it is √V of the logarithm, which is about the same.
+            standard_error: self.relative().map(|effect| effect.spread.error()),
+            p: Some(sequence::p_of(kept.max_surprise)),
+            p_harm: Some(p_harm),
             harm_since_ms: kept.harm_since_ms,
+            per_user: self.per_user(settings),
+            ..*report
+        };
+        Judged {
+            ln_e: evidence.and_then(Evidence::ln_e),
+            x: evidence.and_then(|evidence| sequence::finite(evidence.x)),
+            better: self.tested().map(|effect| self.oriented(*effect).value),
             at_decision: decision.and_then(|look| self.at_decision(settings, look, evidence, kept)),
         }
     }

@@ -119,7 +119,7 @@ pub(super) fn open_again(arm: &LookedArm, decided: &DecidedLook) -> Option<Strin
         return None;
     }
     let is_open = |(id, then): &(&String, &DecidedMetric)| -> bool {
-        let Some(now) = arm.metrics.get(*id).and_then(|metric| metric.judged.as_ref()) else {
+        let Some(now) = arm.metrics.get(*id).map(|metric| &metric.report) else {
             return false;
         };
         let holds_zero =

@@ -52,7 +52,7 @@ impl Known {
             let primaries = arm
                 .metrics
                 .iter()
-                .filter(|(_, metric)| metric.role == MetricRole::Primary);
+                .filter(|(_, metric)| metric.report.role == MetricRole::Primary);
             let known = primaries.filter_map(|(id, metric)| Some((id.clone(), metric.judged?.x?)));
             known.collect()
         };
