@@ -27,6 +27,7 @@ use abgauge_core::statistics::burn_in::BurnIn;
 use abgauge_core::statistics::per_user;
 use abgauge_core::statistics::{
     ArmReport, ArmState, Basis, ComparisonReport, Decision, Interval, MetricReport, MetricRole, Settings,
+    Size,
 };
 use common::clock::thread_cpu_ns;
 use common::summary::Summary;
@@ -391,8 +392,10 @@ fn looked(config: &Config, n_arms: usize) -> Look {
         interval,
     };
     let own = ArmLook {
-        lists: 1e5,
-        users: Some(1e4),
+        size: Size {
+            lists: 1e5,
+            users: Some(1e4),
+        },
         lists_without_user: 0.0,
         top_user_lists: None,
         metrics: keys.iter().map(|key| (key.clone(), metric)).collect(),

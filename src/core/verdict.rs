@@ -7,8 +7,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 pub use self::sentence::{
-    Badge, Chance, ComparedLook, Headline, SentencePart, Size, given_up, lower_ends, of_look, uncompared,
-    waiting,
+    Badge, Chance, ComparedLook, Headline, SentencePart, given_up, lower_ends, of_look, uncompared, waiting,
 };
 use crate::statistics::decision::MultiArm;
 use crate::statistics::{ArmReport, ComparisonReport, ListRatio, MetricReport, MetricRole, Settings};

@@ -137,7 +137,8 @@ impl HeavyUsers {
         for (experiment, look) in &looked.experiments {
             for (name, arm) in &look.arms {
                 let top_user_lists = arm.top_user_lists.unwrap_or(0.0);
-                let warning = top_user_warning([experiment, name], arm.lists, top_user_lists, self.max_share);
+                let warning =
+                    top_user_warning([experiment, name], arm.size.lists, top_user_lists, self.max_share);
                 let Some(warning) = warning else { continue };
                 let of_arm = [experiment.clone(), name.clone()];
                 if !self.reported.contains(&of_arm) {
@@ -316,13 +317,16 @@ fn report(given_up: &GivenUp) {
 #[cfg(test)]
 mod tests {
     use abgauge_core::looks::{ArmLook, ExperimentLook};
+    use abgauge_core::statistics::Size;
 
     use super::*;
 
     fn looked(top_user_lists: Option<f64>) -> Look {
         let arm = ArmLook {
-            lists: 400.0,
-            users: Some(300.0),
+            size: Size {
+                lists: 400.0,
+                users: Some(300.0),
+            },
             lists_without_user: 0.0,
             top_user_lists,
             metrics: BTreeMap::new(),

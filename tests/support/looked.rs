@@ -14,6 +14,7 @@ use abgauge_core::statistics::burn_in::BurnIn;
 use abgauge_core::statistics::{
     ArmReport, ArmState, Basis, ComparisonReport, DecidedAt, DecidedLook, DecidedMetric, Decision,
     InformationGrowth, Interval, ListRatio, MetricDecision, MetricReport, MetricRole, PerUser, Settings,
+    Size,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -260,8 +261,10 @@ fn sizes() -> BTreeMap<String, ArmLook> {
         interval: None,
     };
     let size = |name: &str| ArmLook {
-        lists: 12_345.0,
-        users: Some(if name == HOSTILE { 2_700.0 } else { 2_000.0 }),
+        size: Size {
+            lists: 12_345.0,
+            users: Some(if name == HOSTILE { 2_700.0 } else { 2_000.0 }),
+        },
         lists_without_user: 0.0,
         top_user_lists: None,
         metrics: [("mrr@5".to_owned(), metric)].into(),
@@ -287,8 +290,10 @@ fn own(arm: &str) -> ArmLook {
         ("mrr", metric(0.0625, None)),
     ];
     ArmLook {
-        lists: 12_345.0,
-        users: Some(2_000.0),
+        size: Size {
+            lists: 12_345.0,
+            users: Some(2_000.0),
+        },
         lists_without_user: 0.0,
         top_user_lists: None,
         metrics: metrics.map(|(key, metric)| (key.to_owned(), metric)).into(),

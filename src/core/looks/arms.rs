@@ -4,25 +4,23 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use super::LookRules;
 use super::pair::{ExperimentUsers, PairUsers};
 use super::sums::{arm_totals, compared};
 use crate::ledger::{BucketSums, FrequentUsers};
 use crate::metrics::Column;
-use crate::statistics::{ArmTotals, ErrorLevel, EstimatedRatio, Interval, RatioShape, Sides, Totals, ratio};
+use crate::statistics::{
+    ArmTotals, ErrorLevel, EstimatedRatio, Interval, RatioShape, Sides, Size, Totals, ratio,
+};
 
 /// One arm alone, over all epochs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ArmLook {
-    /// Served lists.
-    #[serde(serialize_with = "whole")]
-    pub lists: f64,
-    /// First exposures. None if users are not counted.
-    #[serde(serialize_with = "whole", skip_serializing_if = "Option::is_none")]
-    pub users: Option<f64>,
-    /// Lists among `lists` that have no user.
+    #[serde(flatten)]
+    pub size: Size,
+    /// Lists that have no user.
     #[serde(skip)]
     pub lists_without_user: f64,
     /// Lists of the user with the most, estimated. None if users are not counted.
@@ -38,7 +36,7 @@ pub struct ArmLook {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct WindowLook {
     /// Served lists.
-    #[serde(serialize_with = "whole")]
+    #[serde(serialize_with = "crate::statistics::whole")]
     pub lists: f64,
     /// Metrics by id. Intervals hold with 95% whatever the experiment's settings, so that one alerting rule fits all.
     pub metrics: BTreeMap<String, MetricLook>,
@@ -50,12 +48,6 @@ pub struct MetricLook {
     pub value: f64,
     #[serde(flatten)]
     pub interval: Option<Interval>,
-}
-
-/// Writes a count as an integer.
-fn whole<S: Serializer>(count: &(impl Copy + Into<Option<f64>>), serializer: S) -> Result<S::Ok, S::Error> {
-    let count: Option<f64> = (*count).into();
-    count.map(|count| count as u64).serialize(serializer)
 }
 
 /// Error probability of intervals in windows, and of those without settings.
@@ -81,8 +73,10 @@ pub(super) fn arms(
     let look = |(name, epochs): (&str, Vec<&ArmTotals>)| {
         let window = rules.window.as_ref().zip(windows.get(name));
         let arm = ArmLook {
-            lists: n_lists(&epochs),
-            users: epochs.iter().map(|arm| arm.users).sum(),
+            size: Size {
+                lists: n_lists(&epochs),
+                users: epochs.iter().map(|arm| arm.users).sum(),
+            },
             lists_without_user: epochs.iter().map(|arm| arm.lists_without_user).sum(),
             top_user_lists: rules
                 .counts_users

@@ -10,9 +10,9 @@ use super::sums::{arm_totals, refused_lists};
 use super::{Experiment, LookRules};
 use crate::ledger::{BucketSums, PairId, RefusedCounts, UnitCounts};
 use crate::statistics::{
-    ArmTotals, ComparisonReport, Epoch, LookSpan, Settings, Sides, TestProgress, TestState, Totals, look_at,
+    ArmTotals, ComparisonReport, Epoch, LookSpan, Settings, Sides, Size, TestProgress, TestState, Totals,
+    look_at,
 };
-use crate::verdict::Size;
 
 /// Result of a look at an experiment. Undefined values are absent.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,14 +34,8 @@ pub struct ExperimentLook {
 impl ExperimentLook {
     /// Returns the sample size of each arm and of the control.
     pub fn sizes(&self) -> BTreeMap<&str, Size> {
-        let size = |arm: &ArmLook| Size {
-            lists: arm.lists,
-            users: arm.users,
-        };
-        self.arms
-            .iter()
-            .map(|(name, arm)| (name.as_str(), size(arm)))
-            .collect()
+        let arms = self.arms.iter();
+        arms.map(|(name, arm)| (name.as_str(), arm.size)).collect()
     }
 }
 

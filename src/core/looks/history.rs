@@ -177,7 +177,7 @@ fn point(look: &ExperimentLook, arm: &str, metric: &str) -> Point {
 mod tests {
     use super::*;
     use crate::looks::{ArmLook, MetricLook};
-    use crate::statistics::{ComparisonReport, InformationGrowth, Settings};
+    use crate::statistics::{ComparisonReport, InformationGrowth, Settings, Size};
 
     const EVERY_MS: i64 = 600_000;
 
@@ -192,8 +192,10 @@ mod tests {
         };
         let arm = |name: &&str| {
             let arm = ArmLook {
-                lists: 1.0,
-                users: None,
+                size: Size {
+                    lists: 1.0,
+                    users: None,
+                },
                 lists_without_user: 0.0,
                 top_user_lists: None,
                 metrics: [("ctr".to_owned(), metric)].into(),

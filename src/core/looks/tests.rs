@@ -169,9 +169,9 @@ fn looks_are_taken_in_order_once_every_pair_has_settled() {
     let looked = all(&mut looks);
     assert_eq!(times(&looked), [3, 4, 5]);
     let last = &looked[2].experiments["e"];
-    assert_eq!([last.arms["a"].lists, last.arms["b"].lists], [2.0, 1.0]);
+    assert_eq!([last.arms["a"].size.lists, last.arms["b"].size.lists], [2.0, 1.0]);
     assert_eq!(
-        [last.arms["a"].users, last.arms["b"].users],
+        [last.arms["a"].size.users, last.arms["b"].size.users],
         [Some(1.0), Some(1.0)]
     );
     assert_eq!(last.start_ms, LOOK_MS);
@@ -323,7 +323,7 @@ fn users_of_many_partitions_are_not_counted_and_the_reason_is_given() {
     looks.take(pair.settle(&[list(0, 1, "a")], 6));
     let looked = all(&mut looks);
     let look = &looked[0].experiments["e"];
-    assert_eq!(look.arms["a"].users, None);
+    assert_eq!(look.arms["a"].size.users, None);
     assert!(look.no_users.is_some_and(|why| why.contains("kafka.key")));
     let (_, report) = look.comparison.as_ref().expect("there is a control");
     assert_eq!((report.srm_p, report.multi_arm), (None, None));

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::burn_in::BurnIn;
 use super::decision::{Decision, MultiArm};
@@ -148,6 +148,17 @@ pub struct MetricDecision {
     pub metric: DecidedMetric,
 }
 
+/// Sample size of an arm.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Size {
+    /// Settled lists since the start.
+    #[serde(serialize_with = "whole")]
+    pub lists: f64,
+    /// First exposures. None if users are not counted.
+    #[serde(serialize_with = "whole", skip_serializing_if = "Option::is_none")]
+    pub users: Option<f64>,
+}
+
 /// A lift per assigned user.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct PerUser {
@@ -181,4 +192,13 @@ impl ArmReport {
             };
         }
     }
+}
+
+/// Writes a count as an integer.
+pub(crate) fn whole<S: Serializer>(
+    count: &(impl Copy + Into<Option<f64>>),
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let count: Option<f64> = (*count).into();
+    count.map(|count| count as u64).serialize(serializer)
 }

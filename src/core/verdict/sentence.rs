@@ -15,7 +15,7 @@ use crate::statistics::chance::{best_of, stretch};
 use crate::statistics::decision::MultiArm;
 use crate::statistics::{
     ArmReport, ArmState, ComparisonReport, Decision, Goal, Interval, MetricDecision, MetricReport, Settings,
-    name_of,
+    Size, name_of,
 };
 
 /// Sentence and badge of an experiment.
@@ -64,15 +64,6 @@ pub enum SentencePart {
 pub struct Chance {
     pub n_arms: usize,
     pub lift: f64,
-}
-
-/// Sample size of an arm.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Size {
-    /// Settled lists since the start.
-    pub lists: f64,
-    /// First exposures. None if users are not counted.
-    pub users: Option<f64>,
 }
 
 /// A look at an experiment with a comparison.

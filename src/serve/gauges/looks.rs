@@ -379,12 +379,12 @@ impl<'a> LookGauges<'a> {
                 });
         let metrics = report.map(|report| self.with_ends(&report.metrics, |_, metric| metric.role));
         Some(GaugedArm {
-            users: own.users.filter(|_| self.has_total),
-            without_user: (own.lists > 0.0).then(|| own.lists_without_user / own.lists),
+            users: own.size.users.filter(|_| self.has_total),
+            without_user: (own.size.lists > 0.0).then(|| own.lists_without_user / own.size.lists),
             top_user: own
                 .top_user_lists
-                .filter(|_| own.lists > 0.0)
-                .map(|of_user| of_user / own.lists),
+                .filter(|_| own.size.lists > 0.0)
+                .map(|of_user| of_user / own.size.lists),
             intervals: intervals.collect(),
             report,
             metrics: metrics.into_iter().flatten().collect(),

@@ -6,6 +6,7 @@ mod ranks;
 use abgauge_core::engine::View;
 use abgauge_core::looks::{Estimate, Experiment, ExperimentLook, History, Point};
 use abgauge_core::metrics::Column;
+use abgauge_core::statistics::Size;
 use serde::{Deserialize, Serialize};
 
 use self::ranks::{ByRank, Ranks};
@@ -90,7 +91,7 @@ struct ChartsDocument<'a> {
     looks: Option<ChartedLooks<'a>>,
     /// Totals over the arms with a share, or over all arms if none has one. Absent before the first look.
     #[serde(skip_serializing_if = "Option::is_none")]
-    split: Option<ChartSplit>,
+    split: Option<Size>,
     /// Present if CTR is measured at a cut-off.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     ranks: Vec<Ranks>,
@@ -110,11 +111,9 @@ struct ChartedArm<'a> {
     /// Values at the times of the looks.
     #[serde(skip_serializing_if = "Option::is_none")]
     looks: Option<ArmHistory>,
-    /// Settled lists up to the latest look.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    lists: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    users: Option<u64>,
+    /// Size at the latest look.
+    #[serde(flatten)]
+    size: Option<Size>,
     /// Configured share of users.
     #[serde(skip_serializing_if = "Option::is_none")]
     planned: Option<f64>,
@@ -140,13 +139,6 @@ struct ChartSeries {
     middle: Vec<Option<f32>>,
     lower: Vec<Option<f32>>,
     upper: Vec<Option<f32>>,
-}
-
-#[derive(Serialize)]
-struct ChartSplit {
-    lists: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    users: Option<u64>,
 }
 
 /// Event that affects the numbers themselves.
@@ -186,8 +178,7 @@ pub fn render(exporter: &Exporter, query: &ChartQuery, out: &mut Vec<u8>) -> any
                 .zip(settled.as_ref())
                 .map(|(by_rank, line)| by_rank.values(line)),
             looks: history.map(|history| ArmHistory::of(history, name, &metric)),
-            lists: own.map(|own| own.lists as u64),
-            users: own.and_then(|own| own.users).map(|users| users as u64),
+            size: own.map(|own| own.size),
             planned: planned.get(name).copied(),
         }
     });
@@ -201,7 +192,7 @@ pub fn render(exporter: &Exporter, query: &ChartQuery, out: &mut Vec<u8>) -> any
             times: history.times_ms(),
             every_ms: history.every_ms(),
         }),
-        split: look.map(|look| ChartSplit::of(look, |arm| planned.is_empty() || planned.contains_key(arm))),
+        split: look.map(|look| split(look, |arm| planned.is_empty() || planned.contains_key(arm))),
         ranks: by_rank.as_ref().map(ByRank::ranks).unwrap_or_default(),
         marks: marks(exporter.started_ms, asked, look),
         metric,
@@ -249,20 +240,13 @@ impl ArmHistory {
     }
 }
 
-impl ChartSplit {
-    fn of(look: &ExperimentLook, counts: impl Fn(&str) -> bool) -> ChartSplit {
-        let arms = || {
-            look.arms
-                .iter()
-                .filter(|(name, _)| counts(name))
-                .map(|(_, arm)| arm)
-        };
+/// Returns the total size of the arms that count.
+fn split(look: &ExperimentLook, counts: impl Fn(&str) -> bool) -> Size {
+    let arms = || look.arms.iter().filter(|(name, _)| counts(name));
+    Size {
+        lists: arms().map(|(_, arm)| arm.size.lists).sum(),
         // None if one arm has no count of users, because a partial sum would be wrong.
-        let users: Option<f64> = arms().map(|arm| arm.users).sum();
-        ChartSplit {
-            lists: arms().map(|arm| arm.lists).sum::<f64>() as u64,
-            users: users.map(|users| users as u64),
-        }
+        users: arms().map(|(_, arm)| arm.size.users).sum(),
     }
 }
 

@@ -103,5 +103,5 @@ pub fn wrong_shares(scale: Scale) -> Row {
 }
 
 fn users_of(look: &abgauge_core::looks::ExperimentLook) -> f64 {
-    look.arms.values().filter_map(|arm| arm.users).sum()
+    look.arms.values().filter_map(|arm| arm.size.users).sum()
 }

@@ -126,7 +126,7 @@ fn tests_restart_over_existing_sums_when_settings_change() {
     assert_eq!((look.as_of_ms, look.start_ms), (8 * LOOK_MS, 0));
     let (_, report) = look.comparison.as_ref().expect("there is a control");
     assert_eq!(report.look, 1);
-    assert_eq!(look.arms["a"].lists + look.arms["b"].lists, 16_000.0);
+    assert_eq!(look.arms["a"].size.lists + look.arms["b"].size.lists, 16_000.0);
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn a_new_metric_restarts_an_experiment_and_a_removed_one_does_not() {
     });
     assert_eq!(found, [ResumeFinding::AsksAnew("e".to_owned())]);
     assert_eq!(
-        looked.expect("it is due").experiments["e"].arms["a"].lists,
+        looked.expect("it is due").experiments["e"].arms["a"].size.lists,
         8_000.0
     );
 }

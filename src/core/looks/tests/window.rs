@@ -161,7 +161,7 @@ fn the_window_is_given_up_before_the_experiment_and_its_memory_is_free() {
     assert_eq!(given_up(&looked), [Some(window()), None, None]);
     assert_eq!((left.own, left.window), (whole.own, 0));
     assert!(looked.iter().all(|looked| in_window(looked, "a").is_none()));
-    assert_eq!(looked[2].experiments["e"].arms["a"].lists, 49.0);
+    assert_eq!(looked[2].experiments["e"].arms["a"].size.lists, 49.0);
 
     let (looked, left) = bytes_of(whole.own - 1);
     let experiment = GivenUp::Experiment("e".to_owned());

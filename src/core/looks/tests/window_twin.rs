@@ -108,7 +108,7 @@ impl Twin {
             .pop()
             .map(|last| last.experiments["e"].arms.clone());
         let window = |arm: ArmLook| WindowLook {
-            lists: arm.lists,
+            lists: arm.size.lists,
             metrics: arm.metrics,
         };
         let arms = arms.into_iter().flatten();

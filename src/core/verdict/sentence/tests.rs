@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::statistics::burn_in::BurnIn;
-use crate::statistics::decision::MultiArm;
 use crate::statistics::{
     Basis, DecidedAt, DecidedLook, DecidedMetric, InformationGrowth, ListRatio, MetricRole,
 };

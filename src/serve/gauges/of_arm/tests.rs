@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use abgauge_core::looks::{ArmLook, ExperimentLook, MetricLook, WindowLook, compared};
 use abgauge_core::metrics::ListOutcome;
 use abgauge_core::statistics::per_user;
-use abgauge_core::statistics::{ArmReport, Interval, MetricReport, MetricRole};
+use abgauge_core::statistics::{ArmReport, Interval, MetricReport, MetricRole, Size};
 
 use super::super::Scrape;
 use super::super::tests::{parse, text};
@@ -121,8 +121,10 @@ fn shown(config: &Config, ranking: &Ranking, names: &[String]) -> PublishedLooks
         (window.name, WindowLook { lists: 1.0, metrics })
     });
     let of_arm = ArmLook {
-        lists: 1.0,
-        users: Some(123_456.0),
+        size: Size {
+            lists: 1.0,
+            users: Some(123_456.0),
+        },
         lists_without_user: 0.0,
         top_user_lists: Some(0.123_456_789),
         metrics,

@@ -39,7 +39,7 @@ fn look(stage: &Stage, looks: &mut Looks) -> Vec<Look> {
 }
 
 fn lists(looked: &Look) -> f64 {
-    looked.experiments["ranker"].arms["a"].lists
+    looked.experiments["ranker"].arms["a"].size.lists
 }
 
 #[test]
