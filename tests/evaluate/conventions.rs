@@ -213,6 +213,10 @@ fn catalogue_metrics_are_omitted_with_a_note_or_refused_if_named() {
     }
     assert_eq!(note.lines().count(), 1, "{note}");
     assert_eq!(reported(&["--convention", "ranx"]), "");
+    // Nobody asked for them.
+    for arguments in [&[][..], &["--convention", "default"]] {
+        assert_eq!(reported(arguments), "", "{arguments:?}");
+    }
     assert_eq!(reported(&["--metrics", "ctr"]), "");
 
     let refused = run_with_input(&["evaluate", "-", "--metrics", "ctr,coverage"], &two_arms());

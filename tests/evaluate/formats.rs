@@ -12,7 +12,7 @@ fn a_table_shows_the_arms_side_by_side() {
         (ran.code, &*ran.stderr, &*ran.stdout),
         (
             Some(0),
-            "note: no alpha_ndcg, coverage, popularity, surprisal without a catalogue of items: give --catalog FILE\n",
+            "",
             " e                  a        b
 ───────────────────────────────
  lists              2        2

@@ -109,7 +109,7 @@ fn profiles(args: &CountArgs, counting: &Counting) -> Result<Vec<Profile>, Strin
 }
 
 /// Returns the ids chosen by flags or the configuration. If there are none, each profile keeps the metrics it shows by
-/// default, and a note lists those that need a catalogue.
+/// default, and a note lists those of other libraries that need a catalogue.
 fn metrics(
     args: &CountArgs,
     counting: &Counting,
@@ -118,8 +118,8 @@ fn metrics(
     let has_catalog = args.catalog.is_some() || counting.catalog.is_some();
     let named = named_metrics(args, profiles, counting, has_catalog)?;
     let Some(chosen) = named.or_else(|| counting.chosen_metrics.clone()) else {
-        profiles.iter_mut().for_each(narrow);
         let note = left_out(profiles).filter(|_| !has_catalog);
+        profiles.iter_mut().for_each(narrow);
         return Ok((METRICS.iter().map(|metric| metric.id).collect(), note));
     };
     let mut defined = profiles.iter().flat_map(|profile| &profile.metrics);
@@ -177,11 +177,15 @@ fn names<'a>(profiles: impl Iterator<Item = &'a Profile>) -> String {
 
 /// Reduces a profile that defines every metric, such as `default`, to the usual metrics and those of the catalogue.
 fn narrow(profile: &mut Profile) {
-    if profile.metrics.len() == METRICS.len() {
+    if defines_all(profile) {
         let is_shown = |metric: &&Metric| metric.needs_catalogue() || metric.is_usual;
         let shown = METRICS.iter().filter(is_shown);
         profile.metrics = shown.map(|metric| metric.id).collect();
     }
+}
+
+fn defines_all(profile: &Profile) -> bool {
+    profile.metrics.len() == METRICS.len()
 }
 
 /// Returns the ids of these profiles' metrics that need the catalogue.
@@ -194,9 +198,11 @@ fn of_catalogue(profiles: &[Profile]) -> impl Iterator<Item = &'static str> {
     shown.map(|metric| metric.id)
 }
 
-/// Returns a note on the metrics that are left out without a catalogue.
+/// Returns a note on the metrics that are left out without a catalogue. Naming a convention that reports them asks for them. A
+/// profile that defines every metric has no report of its own.
 fn left_out(profiles: &[Profile]) -> Option<String> {
-    let ids: Vec<&str> = of_catalogue(profiles).collect();
+    let asking: Vec<Profile> = profiles.iter().filter(|profile| !defines_all(profile)).cloned().collect();
+    let ids: Vec<&str> = of_catalogue(&asking).collect();
     (!ids.is_empty()).then(|| {
         format!(
             "no {} without a catalogue of items: give --catalog FILE",
