@@ -5,7 +5,7 @@
 use std::hash::{DefaultHasher, Hasher as _};
 use std::io::Write as _;
 
-use abgauge_core::evaluate::source::read_stream;
+use abgauge_core::evaluate::source::{EventFields, read_stream};
 use abgauge_core::evaluate::{Evaluator, Options};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -21,7 +21,7 @@ struct Records {
 fn records(input: &[u8]) -> Result<Records, String> {
     let mut hasher = DefaultHasher::new();
     let (mut n, mut last) = (0, 0);
-    let read = read_stream(input, |number, record| {
+    let read = read_stream(input, &EventFields::default(), |number, record| {
         assert!(number > last, "line {number} comes after {last}");
         if record.schema.is_none() {
             assert_eq!(record.bytes, record.bytes.trim_ascii(), "without white space around it");

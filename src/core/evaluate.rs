@@ -50,12 +50,12 @@ use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
 
-use self::source::LongLines;
+use self::source::{EventFields, LongLines};
 use crate::decode::catalogue::{self, CatalogueError};
 use crate::decode::schema::RawRecord;
 use crate::decode::shape::Shape;
 use crate::decode::{Decoder, Explained, NoUser, UserKey};
-use crate::engine::event::{Batch, Body, Position, Reason, Side};
+use crate::engine::event::{Batch, Body, Kind, Position, Reason, Side};
 use crate::engine::float_times::FloatTimes;
 use crate::engine::outcome::ClickResult;
 use crate::engine::settling::Settled;
@@ -81,7 +81,7 @@ const UNBOUNDED_MS: i64 = 10_000_000_000_000;
 /// Rules for joining and counting. The defaults are the daemon's, so the same events give the same bits.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The shape of events in JSON lines; `None`: our own. Parquet has our own fields, with times as this shape has them.
+    /// The shape of events; `None`: our own.
     pub shape: Option<Shape>,
     pub measures: Measures,
     /// Catalogue for the metrics that need one; see [`read_catalogue`]. It replaces `measures.catalogue`.
@@ -172,11 +172,10 @@ pub struct UnreadableLines {
 
 /// Reads files one after the other into one engine.
 pub struct Evaluator {
-    /// Decoder of events in our own format.
-    decoder: Decoder,
+    /// Shape of events; `None`: our own.
     shape: Option<Shape>,
-    /// Decoder of JSON lines, in that shape.
-    line_decoder: Decoder,
+    /// Decoder of events in that shape.
+    decoder: Decoder,
     engine: Engine,
     ranking: Ranking,
     catalogue: Option<Arc<Catalogue>>,
@@ -226,9 +225,8 @@ impl Evaluator {
             engine.set_catalogue(Arc::clone(catalogue));
         }
         Evaluator {
-            decoder: options.decoder(),
             shape: options.shape.clone(),
-            line_decoder: options.decoder().reading(options.shape.as_ref()),
+            decoder: options.decoder().reading(options.shape.as_ref()),
             engine,
             ranking,
             catalogue: options.catalogue.clone(),
@@ -254,30 +252,49 @@ impl Evaluator {
     /// # Errors
     /// Where it cannot be read to its end: see [`source::read`].
     pub fn read_file(&mut self, path: &Path, watch: &dyn Fn(u64)) -> anyhow::Result<()> {
+        self.read_file_of(None, path, watch)
+    }
+
+    /// Reads a file like [`Evaluator::read_file`]. All of its records are of `kind`, if there is one.
+    ///
+    /// # Errors
+    /// Where it cannot be read to its end: see [`source::read`].
+    pub fn read_file_of(
+        &mut self,
+        kind: Option<Kind>,
+        path: &Path,
+        watch: &dyn Fn(u64),
+    ) -> anyhow::Result<()> {
         let name = source::name(path);
-        let shape = source::shape_of(path, self.shape.as_ref());
-        if self.engine.n_gathered().is_some() && source::has_own_columns(path) {
-            anyhow::bail!(
-                "read {name}: its columns are those of whole lists, and events.served.gather is for JSON records of one shown item \
-                 each: leave it out for this file"
-            );
-        }
-        let decoder = self.decoder.clone().reading(shape.as_ref());
-        let long = source::read(path, shape.as_ref(), watch, |number, record| {
-            self.line(record, &decoder, &name, number)
+        let shape = self.shape.clone();
+        let fields = EventFields {
+            shape: shape.as_ref(),
+            kind,
+            ..EventFields::default()
+        };
+        let decoder = self.decoder.clone();
+        let long = source::read(path, &fields, watch, |number, record| {
+            self.line(record, kind, &decoder, &name, number)
         })?;
         self.note_long_lines(&name, &long);
         self.count();
         Ok(())
     }
 
-    /// Reads JSON lines, packed or not; `name` stands for them in messages.
+    /// Reads a stream, packed or not; `name` stands for it in messages.
     ///
     /// # Errors
-    /// Where they cannot be read to their end.
+    /// Where it cannot be read to its end.
     pub fn read(&mut self, name: &str, input: impl Read) -> anyhow::Result<()> {
-        let decoder = self.line_decoder.clone();
-        let long = source::read_stream(input, |number, record| self.line(record, &decoder, name, number))?;
+        let shape = self.shape.clone();
+        let fields = EventFields {
+            shape: shape.as_ref(),
+            ..EventFields::default()
+        };
+        let decoder = self.decoder.clone();
+        let long = source::read_stream(input, &fields, |number, record| {
+            self.line(record, None, &decoder, name, number)
+        })?;
         self.note_long_lines(name, &long);
         self.count();
         Ok(())
@@ -285,9 +302,8 @@ impl Evaluator {
 
     /// Reads one JSON line; messages name its place as `name` and `line`.
     pub fn read_record<'a>(&mut self, name: &str, line: u64, record: impl Into<RawRecord<'a>>) {
-        let decoder = self.line_decoder.clone();
-        let record = record.into();
-        self.line(record, &decoder, name, line);
+        let decoder = self.decoder.clone();
+        self.line(record.into(), None, &decoder, name, line);
     }
 
     fn note_long_lines(&mut self, name: &str, long: &LongLines) {
@@ -296,7 +312,7 @@ impl Evaluator {
         }
     }
 
-    fn line(&mut self, record: RawRecord, decoder: &Decoder, name: &str, number: u64) {
+    fn line(&mut self, record: RawRecord, kind: Option<Kind>, decoder: &Decoder, name: &str, number: u64) {
         let at = Position {
             side: Side::Served,
             offset: self.n_lines,
@@ -304,11 +320,11 @@ impl Evaluator {
         };
         self.n_lines += 1;
         let start = self.batch.events.len();
-        decoder.decode_raw(record, None, at, &mut self.batch);
+        decoder.decode_raw(record, kind, at, &mut self.batch);
         for event in &self.batch.events[start..] {
             match &event.body {
                 Body::Invalid(reason, _) => {
-                    self.n_refused_clicks += u64::from(is_click(record, decoder));
+                    self.n_refused_clicks += u64::from(is_click(record, kind, decoder));
                     let unreadable = self.unreadable.entry(*reason).or_default();
                     unreadable.n += 1;
                     if unreadable.places.len() < MAX_PLACES {
@@ -445,14 +461,14 @@ impl Evaluator {
 
 /// Returns true if a record that cannot be read is a click. It is slow.
 #[cold]
-fn is_click(record: RawRecord, decoder: &Decoder) -> bool {
+fn is_click(record: RawRecord, kind: Option<Kind>, decoder: &Decoder) -> bool {
     let of_click = |event: &Explained| match event {
         Explained::Refused {
             place: Some(place), ..
         } => place.setting.starts_with("click."),
         _ => false,
     };
-    decoder.explain(record, None).iter().any(of_click)
+    decoder.explain(record, kind).iter().any(of_click)
 }
 
 /// Whole slots, and a whole part of a span.

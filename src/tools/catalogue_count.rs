@@ -96,11 +96,6 @@ impl ItemUsers {
         }
     }
 
-    /// Uses this decoder for all further records.
-    pub fn read_by(&mut self, decoder: Decoder) {
-        self.decoder = decoder;
-    }
-
     /// Counts a record. Records without a type are of the kind `topic_kind`.
     ///
     /// # Errors

@@ -90,7 +90,7 @@ pub enum Command {
     #[command(
         after_long_help = offline::PLAN_EXAMPLES,
         override_usage = "abgauge plan [OPTIONS] --compare <CONTROL> --primary <METRIC,…> <FILE>...\n       abgauge plan [OPTIONS] --from <URL>",
-        mut_arg("files", |argument| argument.required(false).required_unless_present("from")),
+        mut_arg("files", |argument| argument.required(false).required_unless_present_any(["from", "lists", "clicks"])),
         mut_arg("compare", |argument| argument
             .required_unless_present("from")
             .help("Control arm to compare the others with, now or later")
@@ -276,7 +276,7 @@ pub struct CheckArgs {
     pub create_topics: bool,
     /// Show how the events of a file are read, and why one is refused; `-` for standard input
     ///
-    /// The file has JSON, one object per line, like the records of the topics. It is read with the section `events`, `join.max_items`
+    /// The file has records like those of the topics, in any format that `abgauge evaluate` reads. It is read with the section `events`, `join.max_items`
     /// and `join.max_experiments` of the configuration. Brokers need not be set. The first ten of each outcome are shown; all are
     /// counted.
     #[arg(long, value_name = "FILE", conflicts_with = "connect")]

@@ -32,6 +32,7 @@ mod shelves;
 mod simulated;
 #[path = "../support/mod.rs"]
 mod support;
+mod tables;
 mod vectors;
 
 use serde_json::Value;

@@ -160,14 +160,59 @@ impl Shape {
         self.served.gather_ms.map(gather)
     }
 
-    /// Our own fields with the times of this shape; `None` if these are written as our own.
-    pub fn own_with_times(&self) -> Option<Shape> {
-        let has_own_times = self.ts_unit.is_none() && self.ts_zone.is_none();
-        (!has_own_times).then(|| Shape {
+    /// Returns whether its fields are our own, whatever its times.
+    pub fn has_own_fields(&self) -> bool {
+        let own = Shape {
             ts_unit: self.ts_unit,
             ts_zone: self.ts_zone,
             ..Shape::default()
-        })
+        };
+        *self == own
+    }
+
+    /// Returns the paths that start at a record, of either kind.
+    pub fn record_paths(&self) -> Vec<&Path> {
+        let (served, arms, click) = (&self.served, &self.served.arms, &self.click);
+        let in_record = arms.experiments.is_none();
+        let is_row = served.gather_ms.is_some();
+        let fields = [
+            self.kind.as_ref(),
+            Some(&served.request_id),
+            served.user_id.as_ref(),
+            Some(&served.ts),
+            Some(&served.items),
+            served.clicked_items.as_ref(),
+            served.clicked_ts.as_ref(),
+            served.position.as_ref().filter(|_| is_row),
+            served.clicked.as_ref().filter(|_| is_row),
+            arms.experiments.as_ref(),
+            arms.experiment.as_ref().filter(|_| in_record),
+            arms.arm.as_ref().filter(|_| in_record),
+            click.action.as_ref(),
+            Some(&click.request_id),
+            click.user_id.as_ref(),
+            Some(&click.ts),
+            Some(&click.item),
+        ];
+        let paths = fields.into_iter().flatten().flat_map(Paths::iter);
+        let paths = paths.chain(&served.further_ids).chain(&click.further_ids);
+        // Paths in an event start there, except those that start around it.
+        let to_events = match (&self.nested, &self.records) {
+            (None, None) => return paths.collect(),
+            (Some(Nested::At(path)), _) | (None, Some(path)) => Some(path),
+            (Some(Nested::Whole), _) => None,
+        };
+        to_events
+            .into_iter()
+            .chain(paths.filter(|path| path.is_outer()))
+            .collect()
+    }
+
+    /// Returns the prefix of the fields of a record that are experiments, if it has such.
+    pub fn column_prefix(&self) -> Option<&str> {
+        let arms = &self.served.arms;
+        let is_event = self.nested.is_none() && self.records.is_none() && arms.experiments.is_none();
+        arms.prefix.as_deref().filter(|_| is_event)
     }
 }
 

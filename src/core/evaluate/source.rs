@@ -1,13 +1,15 @@
 //! Reads files and standard input for `evaluate`, whatever their compression, as records.
 //!
-//! The file type is detected from the first bytes, not from the name. Lines are read one by one. Rows of Parquet are converted
-//! to JSON records; records of Avro are decoded directly.
+//! The file type is detected from the first bytes, not from the name. Lines are read one by one. Rows of CSV and Parquet are
+//! converted to JSON records; records of Avro are decoded directly.
 
 mod array;
 mod avro;
+mod columns;
 mod lines;
 #[cfg(feature = "parquet")]
 mod parquet;
+mod rows;
 pub mod table;
 #[cfg(test)]
 mod tests;
@@ -16,15 +18,15 @@ use std::borrow::Cow;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, ErrorKind, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use flate2::bufread::MultiGzDecoder;
 
+pub use self::columns::EventFields;
 pub use self::lines::LongLines;
 use self::lines::ReadBounds;
 use crate::decode::schema::RawRecord;
-use crate::decode::shape::Shape;
 
 /// Bytes of packed data that are read at a time.
 const PACKED_BUFFER: usize = 128 << 10;
@@ -70,52 +72,46 @@ impl fmt::Display for ReadContext {
 /// Calls back with each record of a file (standard input for `-`) and its place: the number of its line, or of its
 /// record in Avro or row in Parquet, from 1.
 ///
-/// Reads JSON lines or an array of records, also in gzip (any number of members) and zstd (any number of frames), Avro container
-/// files, and Parquet with the feature `parquet`. White space around a line is removed, and blank lines are skipped. A line of 64 MiB or more is not read into
+/// Reads JSON lines, an array of records, or CSV, also in gzip (any number of members) and zstd (any number of frames), Avro container
+/// files, and Parquet with the feature `parquet`. Of a table, the columns of `fields` are read. White space around a line is removed, and blank lines are skipped. A line of 64 MiB or more is not read into
 /// memory: it comes as an empty record, which is not JSON, and is reported at the end. `watch` gets the number of bytes of the
-/// file read since its last call, before decompression. Records are to be read as `shape`, the result of [`shape_of`].
+/// file read since its last call, before decompression.
 ///
 /// # Errors
 /// Fails if the file cannot be read to its end, or has a format or a column that cannot be read. Each error names the file.
 /// Records may have come before.
 pub fn read(
     path: &Path,
-    shape: Option<&Shape>,
+    fields: &EventFields,
     watch: &dyn Fn(u64),
     mut record: impl FnMut(u64, RawRecord),
 ) -> anyhow::Result<LongLines> {
     if is_standard_input(path) {
         let input = ProgressReader::new(io::stdin().lock(), watch);
-        return stream(input, &mut record).with_context(|| ReadContext::of(path));
+        return stream(input, fields, &mut record).with_context(|| ReadContext::of(path));
     }
     let file = open(path)?;
-    read_file(file, shape, watch, &mut record).with_context(|| ReadContext::of(path))
+    read_file(file, fields, watch, &mut record).with_context(|| ReadContext::of(path))
 }
 
 /// Calls back with each record of a stream, as [`read`] does; Parquet can be read from a file only.
 ///
 /// # Errors
 /// Fails if the stream cannot be read to its end, or has a format that cannot be read.
-pub fn read_stream(input: impl Read, mut record: impl FnMut(u64, RawRecord)) -> anyhow::Result<LongLines> {
-    stream(input, &mut record)
+pub fn read_stream(
+    input: impl Read,
+    fields: &EventFields,
+    mut record: impl FnMut(u64, RawRecord),
+) -> anyhow::Result<LongLines> {
+    stream(input, fields, &mut record)
 }
 
-/// Returns whether the columns of the file are the fields of our own events, as in Parquet, rather than records of any shape.
-/// Returns false if it cannot be opened; [`read`] reports why.
-pub fn has_own_columns(path: &Path) -> bool {
+/// Returns whether a file is Parquet; false if it cannot be opened, for which [`read`] reports the reason.
+pub fn is_parquet(path: &Path) -> bool {
     let format = || Some(sniff(&mut File::open(path).ok()?).ok()?.0);
     // A pipe cannot be Parquet, which needs seeking.
     let is_file = !is_standard_input(path) && std::fs::metadata(path).is_ok_and(|found| found.is_file());
     is_file && format() == Some(FileFormat::Parquet)
-}
-
-/// Returns the shape of the records that [`read`] makes of a file; `None` for our own. A file that has our fields as
-/// columns takes only the format of times from the shape of other events.
-pub fn shape_of(path: &Path, events: Option<&Shape>) -> Option<Shape> {
-    match has_own_columns(path) {
-        true => events?.own_with_times(),
-        false => events.cloned(),
-    }
 }
 
 /// Returns the name of a path in messages.
@@ -128,10 +124,11 @@ pub fn name(path: &Path) -> Cow<'_, str> {
 }
 
 /// Returns the bytes of all files; `None` if one of them is not a file.
-pub fn total_bytes(paths: &[PathBuf]) -> Option<u64> {
+pub fn total_bytes(paths: impl IntoIterator<Item = impl AsRef<Path>>) -> Option<u64> {
     paths
-        .iter()
+        .into_iter()
         .map(|path| {
+            let path = path.as_ref();
             std::fs::metadata(path)
                 .ok()
                 .filter(|found| found.is_file() && !is_standard_input(path))
@@ -157,48 +154,52 @@ fn open(path: &Path) -> anyhow::Result<File> {
 
 fn read_file(
     mut file: File,
-    shape: Option<&Shape>,
+    fields: &EventFields,
     watch: &dyn Fn(u64),
     record: &mut dyn FnMut(u64, RawRecord),
 ) -> anyhow::Result<LongLines> {
     let metadata = file.metadata()?;
     // A pipe cannot be rewound, so the bytes that were read to detect the format are put in front again.
     if !metadata.is_file() {
-        return stream(ProgressReader::new(file, watch), record);
+        return stream(ProgressReader::new(file, watch), fields, record);
     }
     let (format, head) = sniff(&mut file)?;
     if format == FileFormat::Parquet {
-        return rows(file, shape, watch, record).map(|()| LongLines::default());
+        return rows_of_parquet(file, fields, watch, record).map(|()| LongLines::default());
     }
     let input = ProgressReader::new(head.chain(file), watch);
-    unpack(format, input, record)
+    unpack(format, input, fields, record)
 }
 
 /// Reads input that can be read only once, from start to end.
-fn stream(mut input: impl Read, record: &mut dyn FnMut(u64, RawRecord)) -> anyhow::Result<LongLines> {
+fn stream(
+    mut input: impl Read,
+    fields: &EventFields,
+    record: &mut dyn FnMut(u64, RawRecord),
+) -> anyhow::Result<LongLines> {
     let (format, head) = sniff(&mut input)?;
     if format == FileFormat::Parquet {
         bail!("{PARQUET_IN_A_STREAM}");
     }
-    unpack(format, head.chain(input), record)
+    unpack(format, head.chain(input), fields, record)
 }
 
 #[cfg(feature = "parquet")]
-fn rows(
+fn rows_of_parquet(
     file: File,
-    shape: Option<&Shape>,
+    fields: &EventFields,
     watch: &dyn Fn(u64),
     record: &mut dyn FnMut(u64, RawRecord),
 ) -> anyhow::Result<()> {
-    parquet::read(file, shape, watch, &mut |number, json| {
+    parquet::read(file, fields, watch, &mut |number, json| {
         record(number, json.into())
     })
 }
 
 #[cfg(not(feature = "parquet"))]
-fn rows(
+fn rows_of_parquet(
     _: File,
-    _: Option<&Shape>,
+    _: &EventFields,
     _: &dyn Fn(u64),
     _: &mut dyn FnMut(u64, RawRecord),
 ) -> anyhow::Result<()> {
@@ -210,6 +211,7 @@ fn rows(
 fn unpack(
     format: FileFormat,
     input: impl Read,
+    fields: &EventFields,
     record: &mut dyn FnMut(u64, RawRecord),
 ) -> anyhow::Result<LongLines> {
     let packed = |input| BufReader::with_capacity(PACKED_BUFFER, input);
@@ -219,16 +221,17 @@ fn unpack(
             Ok(lines::each(input, &ReadBounds::default(), &mut line)?)
         }
         FileFormat::Array => array::each(input, record).map(|()| LongLines::default()),
+        FileFormat::Csv => rows::each(input, fields, record).map(|()| LongLines::default()),
         FileFormat::Avro => avro::read(input, record).map(|()| LongLines::default()),
-        FileFormat::Gzip => inner_lines(format, MultiGzDecoder::new(packed(input)), record),
+        FileFormat::Gzip => inner_lines(format, MultiGzDecoder::new(packed(input)), fields, record),
         FileFormat::Zstd => {
             let mut decoder = zstd::stream::read::Decoder::with_buffer(packed(input))?;
             decoder.window_log_max(ZSTD_WINDOW_LOG)?;
-            inner_lines(format, decoder, record)
+            inner_lines(format, decoder, fields, record)
         }
         FileFormat::Parquet | FileFormat::Foreign(_) => {
             bail!(
-                "its format is not supported ({format}): write JSON lines, plain or in gzip or zstd, Avro, or Parquet"
+                "its format is not supported ({format}): write JSON lines or CSV, plain or in gzip or zstd, Avro, or Parquet"
             )
         }
     }
@@ -238,6 +241,7 @@ fn unpack(
 fn inner_lines(
     packing: FileFormat,
     mut input: impl Read,
+    fields: &EventFields,
     record: &mut dyn FnMut(u64, RawRecord),
 ) -> anyhow::Result<LongLines> {
     let explain = |error: io::Error| match error.kind() {
@@ -248,6 +252,9 @@ fn inner_lines(
     // Read as lines, a file within a file would only give unreadable records.
     if format == FileFormat::Array {
         return array::each(head.chain(input), record).map(|()| LongLines::default());
+    }
+    if format == FileFormat::Csv {
+        return rows::each(head.chain(input), fields, record).map(|()| LongLines::default());
     }
     if format != FileFormat::Lines {
         bail!("it is {format} within {packing}: decompress the {packing} first");
@@ -262,6 +269,7 @@ enum FileFormat {
     Lines,
     /// JSON array.
     Array,
+    Csv,
     Gzip,
     Zstd,
     Avro,
@@ -275,6 +283,7 @@ impl fmt::Display for FileFormat {
         out.write_str(match self {
             FileFormat::Lines => "lines",
             FileFormat::Array => "a JSON array",
+            FileFormat::Csv => "CSV",
             FileFormat::Gzip => "gzip",
             FileFormat::Zstd => "zstd",
             FileFormat::Avro => "Avro",
@@ -302,6 +311,7 @@ impl FileFormat {
             [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => FileFormat::Foreign("UTF-16"),
             _ if is_binary(head) => FileFormat::Foreign("binary data"),
             _ if head.trim_ascii_start().starts_with(b"[") => FileFormat::Array,
+            _ if rows::is_csv(head) => FileFormat::Csv,
             _ => FileFormat::Lines,
         }
     }

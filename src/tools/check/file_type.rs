@@ -36,7 +36,7 @@ impl Form {
     pub fn what(self) -> &'static str {
         match self {
             Form::Empty => "the sample has no record",
-            Form::Table => "the sample looks like a table (CSV), but records are JSON objects",
+            Form::Table => "the sample looks like a table (CSV) without a first row that names its columns",
             Form::Text => "the sample looks like lines of text, such as a log, but records are JSON objects",
             Form::Spread => "the sample looks like JSON over several lines, but a record is one line",
         }
@@ -45,7 +45,7 @@ impl Form {
     pub fn remedy(self) -> &'static str {
         match self {
             Form::Empty => "write one JSON object per line",
-            Form::Table => "convert a table of lists and a table of clicks to events with `abgauge convert`",
+            Form::Table => "name them in a first row, such as type,request_id,ts,experiments,items,item",
             Form::Text => "extract events from it: docs/cookbook.md#access-logs has a recipe",
             Form::Spread => "write one per line: jq --compact-output . FILE > events.jsonl",
         }

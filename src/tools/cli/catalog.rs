@@ -32,7 +32,7 @@ pub enum CatalogCommand {
 pub struct BuildArgs {
     /// Files of events, each with its "type"; `-` for standard input
     ///
-    /// JSON, one object per line, plain or compressed with gzip or zstd; Avro files; or Parquet. They are read with the section `events` of the
+    /// JSON, one object per line, or CSV, plain or compressed with gzip or zstd; Avro files; or Parquet. They are read with the section `events` of the
     /// configuration, as by `abgauge evaluate`.
     #[arg(
         value_name = "FILE",

@@ -16,11 +16,19 @@ use crate::settings::{HttpUrl, LONGEST_LIST, parse_size, parse_span_ms};
 pub struct CountArgs {
     /// Files or directories of events, each with its "type"; `-`, or none in a pipe, for standard input
     ///
-    /// JSON, one object per line or in an array, plain or compressed with gzip or zstd; Avro files; or Parquet, with one event per row
-    /// and one field per column. A directory means all files below it, and a quoted pattern such as 'logs/day=2025-11-*' all that match.
+    /// JSON, one object per line or in an array, or CSV, plain or compressed with gzip or zstd; Avro files; or Parquet. Tables have one
+    /// event per row and one field per column. A directory means all files below it, and a quoted pattern such as 'logs/day=2025-11-*' all that match.
     /// The file type is detected from the first bytes. The order of lines does not matter: clicks may come before their lists.
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
+    /// Files of served lists only, which need no "type"
+    ///
+    /// Takes all arguments up to the next flag, so files of both kinds come before it. A record of another type is refused.
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    pub lists: Vec<PathBuf>,
+    /// Files of clicks only, which need no "type"
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    pub clicks: Vec<PathBuf>,
     /// Daemon configuration with the settings that affect its numbers; flags override it
     ///
     /// Reads profile, metrics, k, alpha and catalog in the section `metrics`; attribution, click_skew, same_list, slot,
@@ -221,7 +229,7 @@ Examples:
   abgauge evaluate events.jsonl --compare control --shares control=0.5,b=0.5 --primary hit_rate@10
   abgauge evaluate events.jsonl --compare ranker=base --compare layout=grid --mde layout:0.02
   abgauge evaluate events.jsonl --config abgauge.toml --strict
-  abgauge evaluate lists.parquet clicks.jsonl.zst
+  abgauge evaluate --lists lists.parquet --clicks clicks/day=2025-11-*/*.jsonl.zst
   curl -s https://example.org/events.jsonl.gz | abgauge evaluate - --format json
 
 Skipped input is reported on standard error.

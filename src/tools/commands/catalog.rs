@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use abgauge_core::decode::Decoder;
 use abgauge_core::decode::shape::Shape;
 use abgauge_core::engine::event::Kind;
-use abgauge_core::evaluate::source;
+use abgauge_core::evaluate::source::{self, EventFields};
 use anyhow::anyhow;
 
 use super::reading::progress;
@@ -33,14 +33,16 @@ fn of_files(args: &BuildArgs) -> anyhow::Result<ExitCode> {
     with_counting(args.config.config.as_deref(), |counting| {
         let events = counting.events.as_ref();
         let decoder = of_shape(&counting.join.decoder(), events);
-        let mut counter = ItemUsers::new(decoder.clone(), args.touched.into(), args.max_state);
+        let mut counter = ItemUsers::new(decoder, args.touched.into(), args.max_state);
         let files = inputs::files(&args.files)?;
+        let fields = EventFields {
+            shape: events,
+            ..EventFields::default()
+        };
         let bar = progress(source::total_bytes(&files));
         for path in &files {
-            let shape = source::shape_of(path, events);
-            counter.read_by(of_shape(&decoder, shape.as_ref()));
             let mut outcome = Ok(());
-            let long = source::read(path, shape.as_ref(), &|n_bytes| bar.inc(n_bytes), |_, record| {
+            let long = source::read(path, &fields, &|n_bytes| bar.inc(n_bytes), |_, record| {
                 // Reading cannot be stopped from here, so records beyond the limit are skipped.
                 if outcome.is_ok() {
                     outcome = counter.take(record, None);

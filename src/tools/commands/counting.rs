@@ -21,12 +21,7 @@ pub(super) struct EvaluationOptions {
 
 /// Combines flags and configuration. The error explains what is wrong with the flags.
 pub(super) fn counted(args: &CountArgs, counting: &Counting) -> Result<EvaluationOptions, String> {
-    let is_stdin = |path: &PathBuf| path.as_os_str() == "-";
-    if args.catalog.as_ref().is_some_and(is_stdin) && args.files.iter().any(is_stdin) {
-        return Err(
-            "standard input is either the events or the catalogue: name a file for one of them".to_owned(),
-        );
-    }
+    check_inputs(args)?;
     let join = &counting.join;
     let attribution_ms = args.attribution.unwrap_or(join.attribution_ms);
     // Unless it is set, it follows attribution, even if a flag sets that.
@@ -64,6 +59,32 @@ pub(super) fn counted(args: &CountArgs, counting: &Counting) -> Result<Evaluatio
         catalog,
         notes,
     })
+}
+
+/// Checks that every input can be read, and that clicks come with their lists.
+fn check_inputs(args: &CountArgs) -> Result<(), String> {
+    let is_stdin = |path: &&PathBuf| path.as_os_str() == "-";
+    let events = args.files.iter().chain(&args.lists).chain(&args.clicks);
+    let n_stdin = events.filter(is_stdin).count();
+    if n_stdin > 0 && args.catalog.iter().any(|path| is_stdin(&path)) {
+        return Err(
+            "standard input is either the events or the catalogue: name a file for one of them".to_owned(),
+        );
+    }
+    if n_stdin > 1 {
+        return Err("standard input can be read only once: name a file instead of one `-`".to_owned());
+    }
+    let (absent, given, kind) = match (args.lists.is_empty(), args.clicks.is_empty()) {
+        (false, true) => ("--clicks", "--lists", "clicks"),
+        (true, false) => ("--lists", "--clicks", "served lists"),
+        _ => return Ok(()),
+    };
+    match args.files.is_empty() {
+        true => Err(format!(
+            "{given} needs the {kind} too: give {absent} FILE, or files with both kinds in front of {given}"
+        )),
+        false => Ok(()),
+    }
 }
 
 /// Options of the configuration alone, with the default metrics.
@@ -201,7 +222,11 @@ fn of_catalogue(profiles: &[Profile]) -> impl Iterator<Item = &'static str> {
 /// Returns a note on the metrics that are left out without a catalogue. Naming a convention that reports them asks for them. A
 /// profile that defines every metric has no report of its own.
 fn left_out(profiles: &[Profile]) -> Option<String> {
-    let asking: Vec<Profile> = profiles.iter().filter(|profile| !defines_all(profile)).cloned().collect();
+    let asking: Vec<Profile> = profiles
+        .iter()
+        .filter(|profile| !defines_all(profile))
+        .cloned()
+        .collect();
     let ids: Vec<&str> = of_catalogue(&asking).collect();
     (!ids.is_empty()).then(|| {
         format!(

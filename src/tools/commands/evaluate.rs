@@ -22,7 +22,7 @@ pub fn evaluate(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
             Ok(counted) => counted,
             Err(message) => return Ok(misuse("evaluate", &message)),
         };
-        let evaluation = match reading::evaluation(&args.counting.files, &counted)? {
+        let evaluation = match reading::evaluation(&args.counting, &counted)? {
             Ok(evaluation) => evaluation,
             Err(code) => return Ok(code),
         };

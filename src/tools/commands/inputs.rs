@@ -3,10 +3,37 @@
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
+use abgauge_core::engine::event::Kind;
 use anyhow::{Context as _, bail};
+
+use crate::tools::cli::CountArgs;
 
 /// Bound on the files of one run.
 const MAX_FILES: usize = 100_000;
+
+/// File of events, with their kind if it has only one.
+pub(super) type InputFile = (Option<Kind>, PathBuf);
+
+/// Returns the files of an evaluation: those of both kinds, then those of lists, then those of clicks.
+///
+/// # Errors
+/// Fails like [`files`].
+pub(super) fn of_both_kinds(args: &CountArgs) -> anyhow::Result<Vec<InputFile>> {
+    let has_kinds = !args.lists.is_empty() || !args.clicks.is_empty();
+    let of_kinds = [
+        (None, &args.files),
+        (Some(Kind::Served), &args.lists),
+        (Some(Kind::Click), &args.clicks),
+    ];
+    let mut all = Vec::new();
+    for (kind, arguments) in of_kinds {
+        // Without any argument, the files of both kinds are standard input.
+        if !arguments.is_empty() || (kind.is_none() && !has_kinds) {
+            all.extend(files(arguments)?.into_iter().map(|path| (kind, path)));
+        }
+    }
+    Ok(all)
+}
 
 /// Expands arguments to files, in the order of the arguments, and by name within each. A directory stands for all files below it
 /// whose names do not begin with `.` or `_`: Spark and Hive write such files next to data. Without an argument, returns standard

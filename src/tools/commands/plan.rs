@@ -62,7 +62,7 @@ fn from_files(args: &PlanArgs) -> anyhow::Result<ExitCode> {
             Ok(counted) => counted,
             Err(message) => return Ok(misuse("plan", &message)),
         };
-        let evaluation = match reading::evaluation(&args.counting.files, &counted)? {
+        let evaluation = match reading::evaluation(&args.counting, &counted)? {
             Ok(evaluation) => evaluation,
             Err(code) => return Ok(code),
         };

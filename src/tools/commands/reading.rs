@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, IsTerminal as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -13,11 +13,13 @@ use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::counting::EvaluationOptions;
-use super::{BAD_CONFIGURATION, error, inputs, note, warn};
+use super::inputs::{self, InputFile};
+use super::{BAD_CONFIGURATION, error, note, warn};
+use crate::tools::cli::CountArgs;
 
 /// Evaluates the files. Returns the exit code if the catalogue cannot be used.
 pub(super) fn evaluation(
-    files: &[PathBuf],
+    args: &CountArgs,
     counted: &EvaluationOptions,
 ) -> anyhow::Result<Result<Evaluation, ExitCode>> {
     let mut options = counted.options.clone();
@@ -34,7 +36,7 @@ pub(super) fn evaluation(
             }
         }
     }
-    read(&inputs::files(files)?, &options).map(Ok)
+    read(&inputs::of_both_kinds(args)?, &options).map(Ok)
 }
 
 /// Notes what the catalogue lacks. Without aspects α-NDCG would be 0 everywhere, which is misleading, so it is removed.
@@ -64,11 +66,11 @@ fn read_catalogue(path: &Path, options: &Options) -> anyhow::Result<Catalogue> {
     evaluate::read_catalogue(lines, options).with_context(|| format!("read the catalogue {name}"))
 }
 
-fn read(files: &[PathBuf], options: &Options) -> anyhow::Result<Evaluation> {
+fn read(files: &[InputFile], options: &Options) -> anyhow::Result<Evaluation> {
     let mut evaluator = Evaluator::new(options);
-    let bar = progress(source::total_bytes(files));
-    for path in files {
-        evaluator.read_file(path, &|n_bytes| bar.inc(n_bytes))?;
+    let bar = progress(source::total_bytes(files.iter().map(|(_, path)| path)));
+    for (kind, path) in files {
+        evaluator.read_file_of(*kind, path, &|n_bytes| bar.inc(n_bytes))?;
     }
     bar.finish_and_clear();
     Ok(evaluator.finish())

@@ -3,11 +3,13 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use abgauge_core::decode::shape::Shape;
 use abgauge_core::engine::event::Kind;
-use abgauge_core::evaluate::{Evaluation, Evaluator, Options, source};
+use abgauge_core::evaluate::source::{self, EventFields};
+use abgauge_core::evaluate::{Evaluation, Evaluator, Options};
 
 use super::counting::counting_options;
-use super::{BAD_DATA, error, misuse, print, warn, with_counting, written};
+use super::{BAD_DATA, error, print, warn, with_counting, written};
 use crate::tools::check::{self, CheckFailure, Finding, Records, ResultLevel, Unmapped};
 use crate::tools::cli::CheckArgs;
 
@@ -25,15 +27,20 @@ pub fn sample(args: &CheckArgs, path: &Path) -> anyhow::Result<ExitCode> {
     with_counting(args.config.config.as_deref(), |counting| {
         let kind = args.records_are.map(Kind::from);
         let options = Options {
-            shape: source::shape_of(path, counting.events.as_ref()),
             max_state_bytes: MAX_JOINED_BYTES,
             ..counting_options(&counting)
         };
         let decoder = options.decoder().reading(options.shape.as_ref());
-        let mut records = Records::new(decoder, kind).of_rows(source::has_own_columns(path));
+        let has_own_fields = options.shape.as_ref().is_none_or(Shape::has_own_fields);
+        let mut records = Records::new(decoder, kind).of_rows(has_own_fields && source::is_parquet(path));
+        let fields = EventFields {
+            shape: options.shape.as_ref(),
+            kind,
+            ..EventFields::default()
+        };
         let mut evaluator = Evaluator::new(&options);
         let name = source::name(path);
-        let long = source::read(path, options.shape.as_ref(), &|_| {}, |line, record| {
+        let long = source::read(path, &fields, &|_| {}, |line, record| {
             match record.bytes {
                 // A line that is too long comes as an empty record.
                 [] => records.take_long_line(),
@@ -67,14 +74,13 @@ fn without_a_hit(evaluation: &Evaluation) -> Option<Finding> {
 /// Drafts the section `[events]` for a file with another shape.
 fn suggest(args: &CheckArgs, path: &Path) -> anyhow::Result<ExitCode> {
     with_counting(args.config.config.as_deref(), |counting| {
-        if source::has_own_columns(path) {
-            let message =
-                "--suggest: columns of Parquet are named as our own fields, so there are no paths to draft";
-            return Ok(misuse("check", message));
-        }
         let mut sample = Unmapped::default();
-        // Read without a shape, because the lines themselves are analyzed.
-        let long = source::read(path, None, &|_| {}, |line, record| {
+        // Read without a shape, because the records themselves are analyzed.
+        let fields = EventFields {
+            every_column: true,
+            ..EventFields::default()
+        };
+        let long = source::read(path, &fields, &|_| {}, |line, record| {
             // A line that is too long comes as an empty record.
             if !record.bytes.is_empty() {
                 sample.take(line, &record.to_json());

@@ -58,6 +58,12 @@ def main():
         with open(FOLDER / f"{codec}.avro", "wb") as file:
             # The marker of blocks is random unless it is given.
             fastavro.writer(file, SCHEMA, records, codec, sync_interval=2000, sync_marker=b"abgauge-test-run")
+    # One kind per file, without its type.
+    for name, kind, field in [("lists", "list", "shown"), ("clicks", "tap", "sku")]:
+        fields = [known for known in SCHEMA["fields"] if known["name"] in ("rec", "context", field)]
+        of_kind = [record for record in records if record["kind"] == kind]
+        with open(FOLDER / f"{name}.avro", "wb") as file:
+            fastavro.writer(file, {**SCHEMA, "fields": fields}, of_kind, sync_marker=b"abgauge-test-run")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
 //! Rows of Parquet as records of JSON.
 //!
-//! Only the columns of events are read, a few rows at a time. A null is an absent field.
+//! Only the columns of events are read, a few rows at a time. A null is an absent field. With the shape of other events, columns are
+//! located by its paths; without one, they are named like our own fields.
 
 mod decimal;
 mod leaf;
+mod nested;
 mod pages;
 mod schema;
 #[cfg(test)]
@@ -18,9 +20,10 @@ use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use parquet::schema::types::SchemaDescriptor;
 
 use self::leaf::{Leaf, LeafValue};
-use self::schema::{AssumedTimes, FieldShape, RecordField};
+use self::nested::close;
+use self::schema::FieldShape;
+use super::columns::{EventFields, Layout};
 use super::table::Cells;
-use crate::decode::shape::Shape;
 
 /// Number of rows that are read at a time.
 const BATCH: usize = 512;
@@ -31,18 +34,27 @@ const MAGIC: &[u8] = b"PAR1";
 #[error("it is damaged: its parts do not fit together")]
 struct Damaged;
 
-/// Reads the records of a file in this shape. Calls back with the number of each row, counted from 1, and its record.
-/// `watch` is called with the file's bytes in proportion to the rows read.
+/// Reads the records of a file. Calls back with the number of each row, counted from 1, and its record. `watch` is called with the
+/// file's bytes in proportion to the rows read.
 pub(super) fn read(
     file: File,
-    shape: Option<&Shape>,
+    fields: &EventFields,
     watch: &dyn Fn(u64),
     record: &mut dyn FnMut(u64, &[u8]),
 ) -> anyhow::Result<()> {
     let mut json = Vec::new();
-    let open = |schema: &SchemaDescriptor| schema::fields(schema, AssumedTimes::of(shape));
-    each_row(file, watch, open, &mut |number, fields| {
-        write_record(fields, &mut json);
+    let open = |schema: &SchemaDescriptor| schema::fields(schema, fields);
+    each_row(file, watch, open, &mut |number, fields, layout: &Layout| {
+        json.clear();
+        let mut is_sound = true;
+        layout.write(&mut json, &mut |index, out| {
+            let written = write_field(&mut fields[index], out);
+            is_sound &= written.is_some();
+            written.unwrap_or_default()
+        });
+        if !is_sound {
+            return Err(Damaged.into());
+        }
         record(number, &json);
         Ok(())
     })
@@ -63,10 +75,10 @@ pub(super) fn read_table(
             others.extend(names);
             fields.extend(further);
         }
-        Ok(fields)
+        Ok((fields, ()))
     };
-    each_row(file, watch, open, &mut |number, fields| {
-        let cells = fields.iter_mut().map(|field| match &mut field.shape {
+    each_row(file, watch, open, &mut |number, fields, ()| {
+        let cells = fields.iter_mut().map(|field| match field {
             FieldShape::Scalar(leaf) => leaf.row().next().and_then(text_of),
             _ => None,
         });
@@ -86,12 +98,12 @@ fn text_of(value: LeafValue) -> Option<String> {
     .filter(|text| !text.is_empty())
 }
 
-/// Calls back with each row. The callback must read every field exactly once.
-fn each_row(
+/// Calls back with each row, and with what `open` returns besides the fields. The callback must read every field exactly once.
+fn each_row<T>(
     mut file: File,
     watch: &dyn Fn(u64),
-    open: impl FnOnce(&SchemaDescriptor) -> anyhow::Result<Vec<RecordField>>,
-    row: &mut dyn FnMut(u64, &mut [RecordField]) -> anyhow::Result<()>,
+    open: impl FnOnce(&SchemaDescriptor) -> anyhow::Result<(Vec<FieldShape>, T)>,
+    row: &mut dyn FnMut(u64, &mut [FieldShape], &T) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let n_bytes = file.metadata()?.len();
     // The footer is at the end, so a file that is still being written has none. Report that, and not a damaged
@@ -100,7 +112,7 @@ fn each_row(
         bail!("it ends early: its Parquet is truncated, or still being written");
     }
     let reader = sound(|| SerializedFileReader::new(file).context("read the footer of Parquet"))?;
-    let mut fields = open(reader.metadata().file_metadata().schema_descr())?;
+    let (mut fields, opened) = open(reader.metadata().file_metadata().schema_descr())?;
     let n_rows_in_all = u64::try_from(reader.metadata().file_metadata().num_rows()).context(Damaged)?;
     let mut progress = ReadProgress {
         n_bytes,
@@ -119,7 +131,7 @@ fn each_row(
             sound(|| all_leaves(&mut fields, |leaf| leaf.load(n_rows)))?;
             for _ in 0..n_rows {
                 number += 1;
-                row(number, &mut fields)?;
+                row(number, &mut fields, &opened)?;
             }
             n_left -= n_rows;
             progress.read(number);
@@ -139,10 +151,10 @@ fn sound<T>(read: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
 }
 
 fn all_leaves(
-    fields: &mut [RecordField],
+    fields: &mut [FieldShape],
     act: impl FnMut(&mut Leaf) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    fields.iter_mut().flat_map(RecordField::leaves).try_for_each(act)
+    fields.iter_mut().flat_map(FieldShape::leaves).try_for_each(act)
 }
 
 fn is_whole(file: &mut File, n_bytes: u64) -> std::io::Result<bool> {
@@ -152,29 +164,12 @@ fn is_whole(file: &mut File, n_bytes: u64) -> std::io::Result<bool> {
     Ok(start >= MAGIC.len() as u64 && file.read_exact(&mut end).is_ok() && end == MAGIC)
 }
 
-/// Writes the next row of all fields as a JSON object.
-fn write_record(fields: &mut [RecordField], json: &mut Vec<u8>) {
-    json.clear();
-    json.push(b'{');
-    for RecordField { name, shape } in fields {
-        let before = json.len();
-        json.extend_from_slice(if before > 1 { b",\"" } else { b"\"" });
-        json.extend_from_slice(name.as_bytes());
-        json.extend_from_slice(b"\":");
-        // The name was written already, so an absent field is taken back.
-        if !write_field(shape, json) {
-            json.truncate(before);
-        }
-    }
-    json.push(b'}');
-}
-
-/// Writes one field, and returns whether the row has it.
-fn write_field(shape: &mut FieldShape, json: &mut Vec<u8>) -> bool {
+/// Writes one field, and returns whether the row has it. `None` if its columns do not fit together.
+fn write_field(shape: &mut FieldShape, json: &mut Vec<u8>) -> Option<bool> {
     match shape {
         FieldShape::Scalar(leaf) => match leaf.row().next() {
             Some(LeafValue::Json(value)) => json.extend_from_slice(value),
-            _ => return false,
+            _ => return Some(false),
         },
         FieldShape::List(leaf) => {
             json.push(b'[');
@@ -184,7 +179,7 @@ fn write_field(shape: &mut FieldShape, json: &mut Vec<u8>) -> bool {
                     LeafValue::Null => json.extend_from_slice(b"null,"),
                     LeafValue::EmptyList => {}
                     // The list itself is null, so the field is absent.
-                    LeafValue::NoList => return false,
+                    LeafValue::NoList => return Some(false),
                 }
             }
             close(json, b']');
@@ -196,7 +191,7 @@ fn write_field(shape: &mut FieldShape, json: &mut Vec<u8>) -> bool {
                     (LeafValue::Json(key), LeafValue::Json(value)) => {
                         write_all(json, &[key, b":", value, b","])
                     }
-                    (LeafValue::NoList, _) => return false,
+                    (LeafValue::NoList, _) => return Some(false),
                     _ => {}
                 }
             }
@@ -211,18 +206,13 @@ fn write_field(shape: &mut FieldShape, json: &mut Vec<u8>) -> bool {
             }
             close(json, b'}');
         }
+        FieldShape::Nested(value) => return value.write_row(json),
     }
-    true
+    Some(true)
 }
 
 fn write_all(json: &mut Vec<u8>, parts: &[&[u8]]) {
     parts.iter().for_each(|part| json.extend_from_slice(part));
-}
-
-/// Closes an array or object. The bracket replaces a trailing comma, if there is one.
-fn close(json: &mut Vec<u8>, bracket: u8) {
-    json.pop_if(|last| *last == b',');
-    json.push(bracket);
 }
 
 /// Progress in bytes, in proportion to the rows read.

@@ -71,7 +71,7 @@ pub fn read(
         text(std::io::stdin().lock(), columns, others, watch, row)
     } else {
         let file = open(path)?;
-        match super::has_own_columns(path) {
+        match super::is_parquet(path) {
             true => rows(file, columns, others, watch, row),
             false => text(file, columns, others, watch, row),
         }
@@ -113,7 +113,7 @@ fn text(
     let (format, head) = sniff(&mut input)?;
     let packed = BufReader::with_capacity(PACKED_BUFFER, head.chain(input));
     match format {
-        FileFormat::Lines | FileFormat::Array => csv(packed, columns, others, row),
+        FileFormat::Lines | FileFormat::Array | FileFormat::Csv => csv(packed, columns, others, row),
         FileFormat::Gzip => csv(MultiGzDecoder::new(packed), columns, others, row),
         FileFormat::Zstd => {
             let mut decoder = zstd::stream::read::Decoder::with_buffer(packed)?;
@@ -133,6 +133,43 @@ fn csv(
     others: Option<&mut Vec<String>>,
     row: &mut dyn FnMut(u64, Cells) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
+    let mut reader = reader(input)?;
+    let header = header(&mut reader)?;
+    let place = |column: &&str| {
+        let mut found = header.iter().enumerate().filter(|(_, name)| name == column);
+        match (found.next(), found.next()) {
+            (Some((place, _)), None) => Ok(place),
+            (Some(_), Some(_)) => bail!("it has several columns {column}: give each its own name"),
+            (None, _) => {
+                let known: Vec<&str> = header.iter().map(String::as_str).collect();
+                Err(NoColumn::new(column, &known).into())
+            }
+        }
+    };
+    let mut places: Vec<usize> = columns.iter().map(place).collect::<anyhow::Result<_>>()?;
+    if let Some(others) = others {
+        let other_places: Vec<usize> = (0..header.len())
+            .filter(|place| !places.contains(place))
+            .collect();
+        others.extend(other_places.iter().map(|place| header[*place].clone()));
+        places.extend(other_places);
+    }
+    for (number, record) in (1..).zip(reader.records()) {
+        let record = record.map_err(in_words)?;
+        let cell = |place: &usize| {
+            let text = record.get(*place).filter(|text| !text.is_empty());
+            text.map(str::to_owned)
+        };
+        row(number, places.iter().map(cell).collect())?;
+    }
+    Ok(())
+}
+
+/// Opens a table by its first row.
+///
+/// # Errors
+/// It is empty, or JSON.
+pub(super) fn reader<R: Read>(input: R) -> anyhow::Result<csv::Reader<impl Read + use<R>>> {
     // The bound must come before the parser, which would collect an endless line in memory.
     let mut input = BufReader::new(BoundedLines::new(input));
     let mut header = Vec::new();
@@ -147,38 +184,14 @@ fn csv(
     let delimiter = delimiter(&header);
     // The parser reads the header again, now that the delimiter is known.
     let input = Cursor::new(header).chain(input);
-    let mut reader = csv::ReaderBuilder::new().delimiter(delimiter).from_reader(input);
-    let header = reader.headers().map_err(in_words)?.clone();
-    let place = |column: &&str| {
-        let is_it = |(_, name): &(usize, &str)| name.trim_start_matches('\u{feff}').trim() == *column;
-        let mut found = header.iter().enumerate().filter(is_it);
-        match (found.next(), found.next()) {
-            (Some((place, _)), None) => Ok(place),
-            (Some(_), Some(_)) => bail!("it has several columns {column}: give each its own name"),
-            (None, _) => {
-                let known: Vec<&str> = header.iter().collect();
-                Err(NoColumn::new(column, &known).into())
-            }
-        }
-    };
-    let mut places: Vec<usize> = columns.iter().map(place).collect::<anyhow::Result<_>>()?;
-    if let Some(others) = others {
-        let other_places: Vec<usize> = (0..header.len())
-            .filter(|place| !places.contains(place))
-            .collect();
-        let name = |place: &usize| header[*place].trim_start_matches('\u{feff}').trim().to_owned();
-        others.extend(other_places.iter().map(name));
-        places.extend(other_places);
-    }
-    for (number, record) in (1..).zip(reader.records()) {
-        let record = record.map_err(in_words)?;
-        let cell = |place: &usize| {
-            let text = record.get(*place).filter(|text| !text.is_empty());
-            text.map(str::to_owned)
-        };
-        row(number, places.iter().map(cell).collect())?;
-    }
-    Ok(())
+    Ok(csv::ReaderBuilder::new().delimiter(delimiter).from_reader(input))
+}
+
+/// Returns the names of a table's columns.
+pub(super) fn header(reader: &mut csv::Reader<impl Read>) -> anyhow::Result<Vec<String>> {
+    let header = reader.headers().map_err(in_words)?;
+    let name = |cell: &str| cell.trim_start_matches('\u{feff}').trim().to_owned();
+    Ok(header.iter().map(name).collect())
 }
 
 /// Reader that fails at a line too long to be kept in memory, such as an endless one.
@@ -214,7 +227,7 @@ impl<R: Read> Read for BoundedLines<R> {
 }
 
 /// Describes the problem with a row.
-fn in_words(error: csv::Error) -> anyhow::Error {
+pub(super) fn in_words(error: csv::Error) -> anyhow::Error {
     let line = error.position().map_or(0, csv::Position::line);
     match error.kind() {
         csv::ErrorKind::UnequalLengths {
@@ -232,7 +245,7 @@ fn in_words(error: csv::Error) -> anyhow::Error {
 }
 
 /// Returns the delimiter of the first line.
-fn delimiter(header: &[u8]) -> u8 {
+pub(super) fn delimiter(header: &[u8]) -> u8 {
     let n = |delimiter: u8| header.iter().filter(|byte| **byte == delimiter).count();
     // Of equal counts, `max_by_key` returns the last: a comma is preferred.
     let best = [b'\t', b';', b',']

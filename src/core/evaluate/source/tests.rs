@@ -1,5 +1,6 @@
 use std::cell::Cell;
 use std::io::Write as _;
+use std::path::PathBuf;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -19,7 +20,7 @@ fn file(content: &[u8]) -> (TempDir, PathBuf) {
 
 fn records(path: &Path) -> anyhow::Result<Vec<(u64, String)>> {
     let mut records = Vec::new();
-    read(path, None, &|_| {}, |number, record| {
+    read(path, &EventFields::default(), &|_| {}, |number, record| {
         records.push((number, String::from_utf8_lossy(record.bytes).into_owned()));
     })?;
     Ok(records)
@@ -211,7 +212,13 @@ fn reports_progress_in_bytes_on_disk() {
     ] {
         let (_dir, path) = file(&content);
         let n_reported = Cell::new(0);
-        read(&path, None, &|n| n_reported.set(n_reported.get() + n), |_, _| {}).unwrap();
+        read(
+            &path,
+            &EventFields::default(),
+            &|n| n_reported.set(n_reported.get() + n),
+            |_, _| {},
+        )
+        .unwrap();
         assert_eq!(n_reported.get(), content.len() as u64);
         assert_eq!(total_bytes(&[path.clone(), path]), Some(2 * content.len() as u64));
     }
@@ -234,8 +241,8 @@ fn rejects_bytes_that_are_not_text_and_lists_accepted_formats() {
     for n in [40, 512, 5000] {
         let bytes: Vec<u8> = (0..n).map(|_| next()).collect();
         for content in [bytes, vec![0; n]] {
-            let reported = "its format is not supported (binary data): write JSON lines, plain or in gzip or zstd, Avro, or \
-                            Parquet";
+            let reported = "its format is not supported (binary data): write JSON lines or CSV, plain or in gzip or zstd, \
+                            Avro, or Parquet";
             check_refused(&content, &[reported]);
         }
     }

@@ -54,6 +54,8 @@ pub(super) struct Leaf {
     /// Index of the batch's entry at which the next row begins.
     next_place: usize,
     next_value: usize,
+    /// End of the row that is read entry by entry.
+    row_end: usize,
 }
 
 /// Definition levels that matter here.
@@ -90,6 +92,7 @@ impl Leaf {
             batch: LeafBatch::default(),
             next_place: 0,
             next_value: 0,
+            row_end: 0,
         }
     }
 
@@ -140,12 +143,42 @@ impl Leaf {
         if n_read != n_rows || n_started != n_rows || !begins {
             return Err(Damaged.into());
         }
-        (self.next_place, self.next_value) = (0, 0);
+        (self.next_place, self.next_value, self.row_end) = (0, 0, 0);
         Ok(())
     }
 
-    /// Returns the entries of the next row, in order. There is at least one.
-    pub(super) fn row(&mut self) -> impl Iterator<Item = LeafValue<'_>> {
+    /// Starts the next row, to be read entry by entry.
+    pub(super) fn begin_row(&mut self) {
+        self.row_end = self.end_of_row();
+    }
+
+    pub(super) fn is_row_done(&self) -> bool {
+        self.next_place == self.row_end
+    }
+
+    /// Returns the definition and repetition level of the row's next entry.
+    pub(super) fn entry(&self) -> Option<(i16, i16)> {
+        let has_more = self.next_place < self.row_end;
+        has_more.then(|| {
+            (
+                self.batch.definition[self.next_place],
+                self.batch.repetition[self.next_place],
+            )
+        })
+    }
+
+    /// Passes the row's next entry, and returns its value unless it is null.
+    pub(super) fn take(&mut self) -> Option<&[u8]> {
+        let (definition, _) = self.entry()?;
+        self.next_place += 1;
+        if definition != self.levels.value {
+            return None;
+        }
+        self.next_value += 1;
+        Some(self.batch.value(self.next_value - 1))
+    }
+
+    fn end_of_row(&self) -> usize {
         // The next entry with level 0 starts another row.
         let rest = self
             .batch
@@ -153,7 +186,12 @@ impl Leaf {
             .get(self.next_place + 1..)
             .unwrap_or_default();
         let n_more = rest.iter().take_while(|level| **level > 0).count();
-        let end = (self.next_place + 1 + n_more).min(self.batch.definition.len());
+        (self.next_place + 1 + n_more).min(self.batch.definition.len())
+    }
+
+    /// Returns the entries of the next row, in order. There is at least one.
+    pub(super) fn row(&mut self) -> impl Iterator<Item = LeafValue<'_>> {
+        let end = self.end_of_row();
         let places = &self.batch.definition[self.next_place.min(end)..end];
         self.next_place = end;
         let mut value = self.next_value;

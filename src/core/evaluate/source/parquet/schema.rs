@@ -9,17 +9,16 @@ use parquet::schema::printer::print_schema;
 use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor, Type};
 use serde_json::value::RawValue;
 
+use super::super::columns::{EventFields, Layout, placed, placed_at};
+use super::super::rows::write_cell;
 use super::super::table::NoColumn;
 use super::decimal::{moved_point, unscaled};
 use super::leaf::{Leaf, Render};
-use crate::decode::shape::{Shape, TsUnit, Zone};
+use super::nested::{self, Nested};
+use crate::decode::shape::{Path, Shape, TsUnit, Zone};
+use crate::engine::event::Kind;
 
 /// Field of the record, with the leaf columns that hold it.
-pub(super) struct RecordField {
-    pub name: &'static str,
-    pub shape: FieldShape,
-}
-
 pub(super) enum FieldShape {
     Scalar(Leaf),
     List(Leaf),
@@ -29,14 +28,17 @@ pub(super) enum FieldShape {
     },
     /// Leaf columns, each with the name of its field as JSON.
     Struct(Vec<(Vec<u8>, Leaf)>),
+    /// Column of any type.
+    Nested(Nested),
 }
 
-impl RecordField {
+impl FieldShape {
     pub(super) fn leaves(&mut self) -> Vec<&mut Leaf> {
-        match &mut self.shape {
+        match self {
             FieldShape::Scalar(leaf) | FieldShape::List(leaf) => vec![leaf],
             FieldShape::Map { key, value } => vec![key, value],
             FieldShape::Struct(fields) => fields.iter_mut().map(|(_, leaf)| leaf).collect(),
+            FieldShape::Nested(value) => value.leaves(),
         }
     }
 }
@@ -108,15 +110,60 @@ struct LeafColumn<'a> {
     column: &'a ColumnDescriptor,
 }
 
-/// Returns the fields that a file has. Its other columns are never read.
+/// Returns the fields that a file has and the arrangement of its records. Its other columns are never read.
 ///
 /// # Errors
 /// A required column is absent, or a column has a type that it must not have.
-pub(super) fn fields(schema: &SchemaDescriptor, times: AssumedTimes) -> anyhow::Result<Vec<RecordField>> {
+pub(super) fn fields(
+    schema: &SchemaDescriptor,
+    fields: &EventFields,
+) -> anyhow::Result<(Vec<FieldShape>, Layout)> {
+    let times = AssumedTimes::of(fields.shape);
+    let names: Vec<&str> = schema
+        .root_schema()
+        .get_fields()
+        .iter()
+        .map(|field| field.name())
+        .collect();
+    let has_own_fields = !fields.every_column && fields.shape.is_none_or(Shape::has_own_fields);
+    let (mut places, mut shapes) = (Vec::new(), Vec::new());
+    let placed = match has_own_fields {
+        false => placed(&names, fields)?,
+        true => {
+            let own = own_fields(schema, times, fields.kind)?;
+            for (name, shape) in own {
+                places.push(vec![name.to_owned()]);
+                shapes.push(shape);
+            }
+            let further: Vec<&Path> = fields.further.iter().collect();
+            let mut further = placed_at(&names, &EventFields::default(), &further);
+            further.retain(|column| !places.contains(&column.names));
+            further
+        }
+    };
+    for column in placed {
+        let root = &schema.root_schema().get_fields()[column.index];
+        if is_only_nulls(root) {
+            continue;
+        }
+        let value = nested::column(schema, column.index, &column.within, times)?;
+        shapes.push(FieldShape::Nested(value));
+        places.push(column.names);
+    }
+    let layout = Layout::of(places.iter().map(Vec::as_slice))?;
+    Ok((shapes, layout))
+}
+
+/// Returns our own fields, by name.
+fn own_fields(
+    schema: &SchemaDescriptor,
+    times: AssumedTimes,
+    kind: Option<Kind>,
+) -> anyhow::Result<Vec<(&'static str, FieldShape)>> {
     let mut fields = Vec::new();
     for (name, is_required, shape, may_hold) in COLUMNS {
         let Some(column) = column(schema, name)? else {
-            if is_required {
+            if is_required && !(name == "type" && kind.is_some()) {
                 bail!("it has no column {name}: {may_hold}");
             }
             continue;
@@ -127,7 +174,7 @@ pub(super) fn fields(schema: &SchemaDescriptor, times: AssumedTimes) -> anyhow::
         }
         let found = leaves(schema, name);
         match shape(&found, times) {
-            Some(shape) => fields.push(RecordField { name, shape }),
+            Some(shape) => fields.push((name, shape)),
             None => bail!("column {name} is `{}`: write {may_hold}", described(column)),
         }
     }
@@ -138,7 +185,7 @@ pub(super) fn fields(schema: &SchemaDescriptor, times: AssumedTimes) -> anyhow::
 ///
 /// # Errors
 /// A column is absent, or contains something else.
-pub(super) fn columns(schema: &SchemaDescriptor, names: &[&str]) -> anyhow::Result<Vec<RecordField>> {
+pub(super) fn columns(schema: &SchemaDescriptor, names: &[&str]) -> anyhow::Result<Vec<FieldShape>> {
     let field = |name: &&str| {
         let Some(column) = column(schema, name)? else {
             let all = schema.root_schema().get_fields();
@@ -151,7 +198,7 @@ pub(super) fn columns(schema: &SchemaDescriptor, names: &[&str]) -> anyhow::Resu
                 .or_else(|| boolean(column))
                 .or_else(|| nulls(column))
         }) {
-            Some(shape) => Ok(RecordField { name: "", shape }),
+            Some(shape) => Ok(shape),
             None => bail!(
                 "column {name} is `{}`: write strings, numbers or booleans",
                 described(column)
@@ -162,7 +209,7 @@ pub(super) fn columns(schema: &SchemaDescriptor, names: &[&str]) -> anyhow::Resu
 }
 
 /// Returns the columns without these names that contain text, numbers or booleans, with their names.
-pub(super) fn other_columns(schema: &SchemaDescriptor, names: &[&str]) -> (Vec<String>, Vec<RecordField>) {
+pub(super) fn other_columns(schema: &SchemaDescriptor, names: &[&str]) -> (Vec<String>, Vec<FieldShape>) {
     let all = schema.root_schema().get_fields().iter();
     let others = all.map(|field| field.name()).filter(|name| !names.contains(name));
     // Columns that were not requested by name are left out if they have another type.
@@ -170,7 +217,7 @@ pub(super) fn other_columns(schema: &SchemaDescriptor, names: &[&str]) -> (Vec<S
         let fields = columns(schema, &[name]).ok()?;
         Some((name.to_owned(), fields))
     });
-    let (names, fields): (Vec<String>, Vec<Vec<RecordField>>) = readable.unzip();
+    let (names, fields): (Vec<String>, Vec<Vec<FieldShape>>) = readable.unzip();
     (names, fields.into_iter().flatten().collect())
 }
 
@@ -205,7 +252,7 @@ fn is_only_nulls(column: &Type) -> bool {
 }
 
 /// Describes a type in the notation of Parquet, on one line.
-fn described(column: &Type) -> String {
+pub(super) fn described(column: &Type) -> String {
     let mut text = Vec::new();
     print_schema(&mut text, column);
     let text = String::from_utf8_lossy(&text);
@@ -412,6 +459,47 @@ fn time(column: &ColumnDescriptor, times: AssumedTimes) -> Option<Render> {
     })))
 }
 
+/// Renders any value: text that is a JSON object or array as such, timestamps as numbers in the decoder's unit, dates as text,
+/// and bytes without a type as text.
+pub(super) fn value(column: &ColumnDescriptor, times: AssumedTimes) -> Option<Render> {
+    let text_or_json = || is_text(column).then(|| Render::Bytes(Rc::new(write_text_or_json)));
+    match is_json(column) {
+        true => json(column),
+        false => text_or_json(),
+    }
+    .or_else(|| uuid(column))
+    .or_else(|| date(column))
+    .or_else(|| boolean(column))
+    .or_else(|| time(column, times))
+    .or_else(|| single(column))
+    .or_else(|| nulls(column))
+}
+
+/// Renders the key of a map.
+pub(super) fn map_key(column: &ColumnDescriptor, _: AssumedTimes) -> Option<Render> {
+    match is_text(column) {
+        true => Some(Render::Bytes(Rc::new(write_text))),
+        false => id(column),
+    }
+}
+
+fn date(column: &ColumnDescriptor) -> Option<Render> {
+    let is_date = match column.logical_type_ref() {
+        Some(logical) => *logical == LogicalType::Date,
+        None => column.converted_type() == ConvertedType::DATE,
+    };
+    is_date.then(|| Render::Int32(Rc::new(|days, out| write_date(*days, out))))
+}
+
+fn single(column: &ColumnDescriptor) -> Option<Render> {
+    (column.physical_type() == Physical::FLOAT).then(|| {
+        Render::Float(Rc::new(|value, out| match value.is_finite() {
+            true => write_float(*value, out),
+            false => out.extend_from_slice(b"null"),
+        }))
+    })
+}
+
 /// Renders integers, decimals and doubles. NaN becomes null: pandas writes it for an absent number.
 fn number(column: &ColumnDescriptor) -> Option<Render> {
     if column.physical_type() == Physical::DOUBLE {
@@ -484,6 +572,27 @@ fn write_text(value: &ByteArray, out: &mut Vec<u8>) {
     match std::str::from_utf8(bytes) {
         Ok(text) => serde_json::to_writer(out, text).expect("memory takes any text"),
         Err(_) => out.extend_from_slice(bytes),
+    }
+}
+
+/// Writes a string, or the JSON object or array that it holds.
+fn write_text_or_json(value: &ByteArray, out: &mut Vec<u8>) {
+    match value.as_utf8() {
+        Ok(text) if text.starts_with(['{', '[']) => write_cell(text, out),
+        _ => write_text(value, out),
+    }
+}
+
+/// Writes days since 1970 as text such as `"2025-11-20"`.
+fn write_date(days: i32, out: &mut Vec<u8>) {
+    let date = jiff::civil::date(1970, 1, 1).checked_add(jiff::Span::new().days(days));
+    match date {
+        Ok(date) => {
+            out.push(b'"');
+            out.extend_from_slice(date.to_string().as_bytes());
+            out.push(b'"');
+        }
+        Err(_) => out.extend_from_slice(b"null"),
     }
 }
 

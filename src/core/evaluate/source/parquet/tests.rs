@@ -97,9 +97,21 @@ fn file(columns: &str, stored: &[Stored], n_row_groups: usize, properties: Write
     file
 }
 
+/// Every column of a file, whatever its name.
+const EVERY_COLUMN: EventFields = EventFields {
+    shape: None,
+    kind: None,
+    further: &[],
+    every_column: true,
+};
+
 fn records(file: File) -> anyhow::Result<Vec<(u64, String)>> {
+    records_of(file, &EventFields::default())
+}
+
+fn records_of(file: File, fields: &EventFields) -> anyhow::Result<Vec<(u64, String)>> {
     let mut records = Vec::new();
-    read(file, None, &|_| {}, &mut |number, record| {
+    read(file, fields, &|_| {}, &mut |number, record| {
         records.push((number, String::from_utf8_lossy(record).into_owned()));
     })?;
     Ok(records)

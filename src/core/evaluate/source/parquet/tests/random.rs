@@ -105,6 +105,89 @@ fn properties() -> impl Strategy<Value = WriterProperties> {
     })
 }
 
+/// Experiment: its name, and its tags.
+type Tagged = (String, Option<Vec<Option<i64>>>);
+
+/// Row of one nested column: a user, and a list of experiments.
+type Context = Option<(Option<String>, Option<Vec<Option<Tagged>>>)>;
+
+fn context() -> impl Strategy<Value = Context> {
+    use proptest::collection::vec;
+    use proptest::option::of;
+    let text = || "[ab\"\u{e9}]{0,3}";
+    let experiment = (text(), of(vec(of(any::<i64>()), 0..4)));
+    of((of(text()), of(vec(of(experiment), 0..4))))
+}
+
+fn context_record(row: &Context) -> Value {
+    let mut record = json!({});
+    let Some((user, experiments)) = row else {
+        return record;
+    };
+    record["ctx"] = json!({});
+    if let Some(user) = user {
+        record["ctx"]["user"] = json!(user);
+    }
+    if let Some(experiments) = experiments {
+        let experiment = |experiment: &Option<Tagged>| match experiment {
+            None => Value::Null,
+            Some((name, None)) => json!({"name": name}),
+            Some((name, Some(tags))) => json!({"name": name, "tags": tags}),
+        };
+        record["ctx"]["exps"] = experiments.iter().map(experiment).collect();
+    }
+    record
+}
+
+/// Stores the rows as three leaves, with levels counted by hand.
+fn shredded(rows: &[Context]) -> Vec<Stored> {
+    let (mut users, mut names, mut tags) = (Vec::new(), Vec::new(), Vec::new());
+    let [mut user_levels, mut name_levels, mut tag_levels] = [(); 3].map(|()| (Vec::new(), Vec::new()));
+    let push = |levels: &mut (Vec<i16>, Vec<i16>), definition, repetition| {
+        levels.0.push(definition);
+        levels.1.push(repetition);
+    };
+    for row in rows {
+        let user = row.as_ref().map(|(user, _)| user);
+        push(
+            &mut user_levels,
+            user.map_or(0, |user| 1 + i16::from(user.is_some())),
+            0,
+        );
+        users.extend(user.into_iter().flatten());
+        let list = row.as_ref().map(|(_, experiments)| experiments);
+        let Some(Some(experiments)) = list.filter(|list| !list.as_ref().is_some_and(Vec::is_empty)) else {
+            // The row, the list, or an element of it is absent.
+            let definition = list.map_or(0, |list| 1 + i16::from(list.is_some()));
+            push(&mut name_levels, definition, 0);
+            push(&mut tag_levels, definition, 0);
+            continue;
+        };
+        for (n, experiment) in experiments.iter().enumerate() {
+            let repetition = i16::from(n > 0);
+            push(&mut name_levels, 3 + i16::from(experiment.is_some()), repetition);
+            names.extend(experiment.iter().map(|(name, _)| name));
+            match experiment.as_ref().map(|(_, tags)| tags) {
+                None => push(&mut tag_levels, 3, repetition),
+                Some(None) => push(&mut tag_levels, 4, repetition),
+                Some(Some(of_experiment)) if of_experiment.is_empty() => push(&mut tag_levels, 5, repetition),
+                Some(Some(of_experiment)) => {
+                    for (n, tag) in of_experiment.iter().enumerate() {
+                        let repetition = if n > 0 { 2 } else { repetition };
+                        push(&mut tag_levels, 6 + i16::from(tag.is_some()), repetition);
+                        tags.extend(tag);
+                    }
+                }
+            }
+        }
+    }
+    vec![
+        texts(users).stored(&user_levels.0, &[]),
+        texts(names).stored(&name_levels.0, &name_levels.1),
+        Values::Int64(tags).stored(&tag_levels.0, &tag_levels.1),
+    ]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
     #[test]
@@ -118,12 +201,37 @@ proptest! {
             optional group experiments (MAP) {{ repeated group key_value {{
                 required binary key (STRING); required binary value (STRING); }} }}"
         );
-        let found = records(file(&columns, &stored(&rows), 2, properties)).unwrap();
+        let file = file(&columns, &stored(&rows), 2, properties);
+        let found = records(file.try_clone().unwrap()).unwrap();
         let expected = rows.iter().chain(&rows).map(record);
         for (found, expected) in found.iter().zip((1..).zip(expected)) {
             prop_assert_eq!(found.0, expected.0);
             prop_assert_eq!(serde_json::from_str::<Value>(&found.1).unwrap(), expected.1);
         }
         prop_assert_eq!(found.len(), 2 * rows.len());
+        // Columns of any type are read by the rules of nested ones.
+        let nested = records_of(file, &EVERY_COLUMN).unwrap();
+        for ((_, nested), (_, found)) in nested.iter().zip(&found) {
+            let [nested, found] = [nested, found].map(|json| serde_json::from_str::<Value>(json).unwrap());
+            prop_assert_eq!(nested, found);
+        }
+        prop_assert_eq!(nested.len(), found.len());
+    }
+
+    #[test]
+    fn nested_columns_match_the_written_records(
+        rows in proptest::collection::vec(context(), 1..700),
+        properties in properties(),
+    ) {
+        let columns = "optional group ctx {
+            optional binary user (STRING);
+            optional group exps (LIST) { repeated group list { optional group element {
+                required binary name (STRING);
+                optional group tags (LIST) { repeated group list { optional int64 element; } } } } } }";
+        let found = records_of(file(columns, &shredded(&rows), 2, properties), &EVERY_COLUMN).unwrap();
+        prop_assert_eq!(found.len(), 2 * rows.len());
+        for ((_, found), row) in found.iter().zip(rows.iter().chain(&rows)) {
+            prop_assert_eq!(serde_json::from_str::<Value>(found).unwrap(), context_record(row));
+        }
     }
 }

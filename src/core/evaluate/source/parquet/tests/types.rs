@@ -1,7 +1,7 @@
 //! Types that each column may have, and how their values are written.
 
 use super::*;
-use crate::decode::shape::{TsUnit, Zone};
+use crate::decode::shape::{Shape, TsUnit, Zone};
 use crate::decode::{Decoder, Explained};
 
 #[test]
@@ -109,7 +109,7 @@ fn text_that_is_not_utf_8_makes_an_unreadable_record() {
         WriterProperties::default(),
     );
     let mut is_text = None;
-    read(file, None, &|_| {}, &mut |_, record| {
+    read(file, &EventFields::default(), &|_| {}, &mut |_, record| {
         is_text = Some(std::str::from_utf8(record).is_ok())
     })
     .unwrap();
@@ -185,7 +185,11 @@ fn timestamps_do_not_depend_on_the_unit_of_numbers() {
         let stored = [texts(["click"]), texts(["r"]), texts(["i"]), stored].map(Values::required);
         let mut records = Vec::new();
         let file = file(&columns, &stored, 1, WriterProperties::default());
-        read(file, Some(&shape), &|_| {}, &mut |_, record| {
+        let fields = EventFields {
+            shape: Some(&shape),
+            ..EventFields::default()
+        };
+        read(file, &fields, &|_| {}, &mut |_, record| {
             records.push(record.to_vec());
         })
         .unwrap();
@@ -440,7 +444,7 @@ fn counts_rows_across_row_groups_and_reports_all_bytes() {
     let mut numbers = Vec::new();
     read(
         file,
-        None,
+        &EventFields::default(),
         &|n| n_reported.set(n_reported.get() + n),
         &mut |number, _| numbers.push(number),
     )
