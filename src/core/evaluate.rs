@@ -41,21 +41,22 @@
 
 mod comparison;
 mod evaluation;
+mod groups;
 mod report;
 pub mod source;
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, Read};
 use std::num::NonZeroU32;
-use std::path::Path;
+use std::path;
 use std::sync::Arc;
 
 use self::source::{EventFields, LongLines};
 use crate::decode::catalogue::{self, CatalogueError};
 use crate::decode::schema::RawRecord;
-use crate::decode::shape::Shape;
-use crate::decode::{Decoder, Explained, NoUser, UserKey};
-use crate::engine::event::{Batch, Body, Kind, Position, Reason, Side};
+use crate::decode::shape::{Path, Shape};
+use crate::decode::{Decoder, Explained, FurtherFields, NoUser, UserKey};
+use crate::engine::event::{Batch, Body, Kind, Position, Reason, Side, Unreadable};
 use crate::engine::float_times::FloatTimes;
 use crate::engine::outcome::ClickResult;
 use crate::engine::settling::Settled;
@@ -65,7 +66,9 @@ use crate::metrics::catalogue::Catalogue;
 use crate::metrics::{Measures, Ranking};
 use comparison::{Beside, ComparisonInputs};
 pub use comparison::{Compare, ExperimentComparison, HalfTotals};
-pub use evaluation::{Evaluation, TotalsByArm};
+pub use evaluation::{Evaluation, GroupNumbers, GroupedNumbers, TotalsByArm};
+use groups::Groups;
+pub use groups::{ABSENT, OTHER_GROUPS};
 pub use report::Report;
 
 /// Records counted at a time.
@@ -116,6 +119,18 @@ pub struct Options {
     pub span_ms: Option<i64>,
     /// Comparison of arms with their control; `None`: no comparison.
     pub compare: Option<Compare>,
+    /// Lists count only if each of these fields has this text.
+    pub filters: Vec<(Path, String)>,
+    /// Field by whose values lists are grouped.
+    pub by: Option<GroupBy>,
+}
+
+/// Grouping of lists by a field.
+#[derive(Debug, Clone)]
+pub struct GroupBy {
+    pub field: Path,
+    /// Maximum number of values with a group of their own: the first ones.
+    pub max_groups: usize,
 }
 
 impl Default for Options {
@@ -141,6 +156,8 @@ impl Default for Options {
             max_user_share: 0.05,
             span_ms: None,
             compare: None,
+            filters: Vec::new(),
+            by: None,
         }
     }
 }
@@ -177,6 +194,8 @@ pub struct Evaluator {
     /// Decoder of events in that shape.
     decoder: Decoder,
     engine: Engine,
+    /// Selection and groups of lists; `None` if all of them count together.
+    further: Option<Further>,
     ranking: Ranking,
     catalogue: Option<Arc<Catalogue>>,
     span_ms: Option<i64>,
@@ -198,36 +217,97 @@ pub struct Evaluator {
     long_lines: Vec<String>,
 }
 
+/// Fields that select and group lists.
+struct Further {
+    /// Those of the filters, then that of the groups.
+    paths: Vec<Path>,
+    fields: FurtherFields,
+    /// Texts of the filters, in the order of their paths.
+    wanted: Vec<String>,
+    groups: Option<Groups>,
+    n_unselected: u64,
+    /// Clicks in lists that were not selected.
+    n_unselected_clicks: u64,
+}
+
+impl Further {
+    fn new(options: &Options, ranking: &Ranking) -> Option<Further> {
+        let by = options.by.as_ref();
+        let paths = options.filters.iter().map(|(path, _)| path);
+        let paths: Vec<Path> = paths.chain(by.map(|by| &by.field)).cloned().collect();
+        (!paths.is_empty()).then(|| Further {
+            fields: FurtherFields::new(&paths),
+            paths,
+            wanted: options.filters.iter().map(|(_, wanted)| wanted.clone()).collect(),
+            groups: by.map(|by| Groups::new(by, options, ranking)),
+            n_unselected: 0,
+            n_unselected_clicks: 0,
+        })
+    }
+
+    /// Decodes a record. Lists that are not selected become ignored events, and so do the clicks in them.
+    fn decode(
+        &mut self,
+        decoder: &Decoder,
+        record: RawRecord,
+        kind: Option<Kind>,
+        at: Position,
+        batch: &mut Batch,
+    ) {
+        let events = decoder.decode_with(&self.fields, record, kind, at, batch);
+        for (range, texts) in events {
+            let of_filters = self.wanted.iter().zip(&texts);
+            let is_selected = of_filters
+                .into_iter()
+                .all(|(wanted, text)| text.as_ref() == Some(wanted));
+            if is_list(batch, range.start) && !is_selected {
+                self.n_unselected += 1;
+                self.n_unselected_clicks += range.len() as u64 - 1;
+                batch.events[range]
+                    .iter_mut()
+                    .for_each(|event| event.body = Body::Ignored);
+                continue;
+            }
+            let Some(groups) = &mut self.groups else {
+                continue;
+            };
+            for event in &batch.events[range] {
+                match &event.body {
+                    Body::Served(list) => {
+                        let value = texts.last().and_then(Option::as_deref);
+                        groups.take_list(value, at, list, batch);
+                    }
+                    Body::Click(_) | Body::PartialClick(_) => groups.take_click(event),
+                    Body::Invalid(..) | Body::Ignored | Body::Skipped => {}
+                }
+            }
+        }
+    }
+}
+
+/// Returns whether an event is a list, readable or not.
+fn is_list(batch: &Batch, event: usize) -> bool {
+    match batch.events.get(event).map(|event| &event.body) {
+        Some(Body::Served(_)) => true,
+        Some(Body::Invalid(_, Some(place))) => {
+            matches!(batch.unreadable.get(*place as usize), Some(Unreadable::List(_)))
+        }
+        _ => false,
+    }
+}
+
 impl Evaluator {
     pub fn new(options: &Options) -> Evaluator {
-        let rules = Rules {
-            attribution_ms: options.attribution_ms,
-            click_skew_ms: options.click_skew_ms,
-            same_list_ms: options.same_list_ms,
-            lateness_ms: UNBOUNDED_MS,
-            max_future_ms: UNBOUNDED_MS,
-            slot_ms: options.slot_ms,
-            max_lists_per_click: options.max_lists_per_click,
-            max_off_list: options.max_off_list,
-            max_arms: u32::MAX,
-            one_topic: true,
-            gather: (options.shape.as_ref()).and_then(|shape| shape.gather_rules(options.max_items)),
-        };
         let measures = Measures {
             catalogue: options.catalogue.is_some(),
             ..options.measures.clone()
         };
         let ranking = Ranking::new(&measures);
-        let mut engine = Engine::new(rules, ranking.clone(), None)
-            .settling_by(settle_ms(options))
-            .without_live();
-        if let Some(catalogue) = &options.catalogue {
-            engine.set_catalogue(Arc::clone(catalogue));
-        }
         Evaluator {
             shape: options.shape.clone(),
             decoder: options.decoder().reading(options.shape.as_ref()),
-            engine,
+            engine: new_engine(options, &ranking),
+            further: Further::new(options, &ranking),
             ranking,
             catalogue: options.catalogue.clone(),
             span_ms: options.span_ms,
@@ -251,7 +331,7 @@ impl Evaluator {
     ///
     /// # Errors
     /// Where it cannot be read to its end: see [`source::read`].
-    pub fn read_file(&mut self, path: &Path, watch: &dyn Fn(u64)) -> anyhow::Result<()> {
+    pub fn read_file(&mut self, path: &path::Path, watch: &dyn Fn(u64)) -> anyhow::Result<()> {
         self.read_file_of(None, path, watch)
     }
 
@@ -262,14 +342,16 @@ impl Evaluator {
     pub fn read_file_of(
         &mut self,
         kind: Option<Kind>,
-        path: &Path,
+        path: &path::Path,
         watch: &dyn Fn(u64),
     ) -> anyhow::Result<()> {
         let name = source::name(path);
         let shape = self.shape.clone();
+        let further = self.further_paths();
         let fields = EventFields {
             shape: shape.as_ref(),
             kind,
+            further: &further,
             ..EventFields::default()
         };
         let decoder = self.decoder.clone();
@@ -287,8 +369,10 @@ impl Evaluator {
     /// Where it cannot be read to its end.
     pub fn read(&mut self, name: &str, input: impl Read) -> anyhow::Result<()> {
         let shape = self.shape.clone();
+        let further = self.further_paths();
         let fields = EventFields {
             shape: shape.as_ref(),
+            further: &further,
             ..EventFields::default()
         };
         let decoder = self.decoder.clone();
@@ -306,6 +390,13 @@ impl Evaluator {
         self.line(record.into(), None, &decoder, name, line);
     }
 
+    /// Returns the paths that are read besides those of the shape.
+    fn further_paths(&self) -> Vec<Path> {
+        self.further
+            .as_ref()
+            .map_or(Vec::new(), |further| further.paths.clone())
+    }
+
     fn note_long_lines(&mut self, name: &str, long: &LongLines) {
         if !long.is_empty() {
             self.long_lines.push(format!("{name}: {long}"));
@@ -320,7 +411,10 @@ impl Evaluator {
         };
         self.n_lines += 1;
         let start = self.batch.events.len();
-        decoder.decode_raw(record, kind, at, &mut self.batch);
+        match &mut self.further {
+            None => decoder.decode_raw(record, kind, at, &mut self.batch),
+            Some(further) => further.decode(decoder, record, kind, at, &mut self.batch),
+        }
         for event in &self.batch.events[start..] {
             match &event.body {
                 Body::Invalid(reason, _) => {
@@ -354,11 +448,6 @@ impl Evaluator {
     /// Settles everything.
     pub fn finish(mut self) -> Evaluation {
         self.count();
-        let spans = self.span_ms.map(|cell_ms| Span {
-            cell_ms,
-            n_cells: None,
-            kept: KeptAggregates::All,
-        });
         let keep = Keep {
             total: Some(KeptAggregates::All),
             starts: Starts::default(),
@@ -369,7 +458,7 @@ impl Evaluator {
                 }),
                 None => Users::Nobody,
             },
-            spans: spans.into_iter().collect(),
+            spans: spans(self.span_ms),
             catalogue: None,
         };
         self.engine.close_gathered();
@@ -389,9 +478,7 @@ impl Evaluator {
         let totals = |numbers: Numbers<'_>| {
             evaluation::totals(numbers, &arms, &self.ranking, self.catalogue.as_deref())
         };
-        let mut spans = BTreeMap::new();
         let mut beside = Beside::default();
-        let span_ms = self.span_ms;
         if let Some((n_lists, n_without_arm)) = self.engine.n_gathered() {
             (self.n_lists, self.n_lists_without_arm) = (n_lists, n_without_arm);
         }
@@ -406,45 +493,39 @@ impl Evaluator {
             .map(|(first_ms, last_ms)| first_ms + (last_ms - first_ms) / 2);
         let halfway = compared.filter(|compared| compared.compare.halfway).zip(half_ms);
         let (mut half, mut done_ms) = (None, i64::MIN);
-        self.engine.close_each(|settled| {
-            match &settled {
-                Settled::List(list) => {
-                    if compared.is_some() {
-                        beside.see(list);
-                    }
-                    if let Some((compared, half_ms)) =
-                        halfway.filter(|(_, half_ms)| list.start_ms >= *half_ms)
-                    {
-                        half.get_or_insert_with(|| compared.half(ledger.total(), half_ms.max(done_ms)));
-                    }
+        let see = |settled: &Settled, ledger: &Ledger| match settled {
+            Settled::List(list) => {
+                if compared.is_some() {
+                    beside.see(list);
                 }
-                Settled::Slot { end_ms, .. } => done_ms = *end_ms,
-                Settled::Refused { .. } => {}
+                if let Some((compared, half_ms)) = halfway.filter(|(_, half_ms)| list.start_ms >= *half_ms) {
+                    half.get_or_insert_with(|| compared.half(ledger.total(), half_ms.max(done_ms)));
+                }
             }
-            let is_slot = ledger.take(settled).is_some();
-            // Count now: the shown items of a catalogue take more memory than their counts.
-            for span_ms in span_ms.iter().filter(|_| is_slot) {
-                let complete = ledger.take_complete(0).into_iter();
-                spans.extend(complete.map(|(number, cell)| (number * span_ms, totals(cell.numbers()))));
-            }
-        });
+            Settled::Slot { end_ms, .. } => done_ms = *end_ms,
+            Settled::Refused { .. } => {}
+        };
+        let spans = settle(&mut self.engine, &mut ledger, self.span_ms, &totals, see);
         let changes = self.engine.take_changes();
         let (mut counts, overflowed) = (changes.counts, changes.overflowed);
         counts.count_results(ClickResult::Undecided, self.engine.n_waiting());
-        if let Some(span_ms) = span_ms {
-            let rest = ledger.cells(0);
-            spans.extend(rest.map(|(number, numbers)| (number * span_ms, totals(numbers))));
-        }
         let total = totals(ledger.total());
         let comparisons = compared.map(|compared| compared.comparisons(ledger.total(), &beside, half));
         let exact = !overflowed && !ledger.overflowed();
+        let (n_unselected, n_unselected_clicks, groups) = match self.further {
+            Some(further) => (further.n_unselected, further.n_unselected_clicks, further.groups),
+            None => (0, 0, None),
+        };
         Evaluation {
             total,
             span_ms: self.span_ms,
             spans,
+            by: groups.map(|groups| groups.finish(self.catalogue.as_ref())),
             comparisons,
             counts,
             n_lists: self.n_lists,
+            n_unselected,
+            n_unselected_clicks,
             n_lists_without_arm: self.n_lists_without_arm,
             n_refused_clicks: self.n_refused_clicks,
             unlisted,
@@ -457,6 +538,65 @@ impl Evaluator {
             ranking: self.ranking,
         }
     }
+}
+
+/// Settles everything. Returns the totals of each span by its start. `see` is called before the ledger takes what has settled.
+fn settle(
+    engine: &mut Engine,
+    ledger: &mut Ledger,
+    span_ms: Option<i64>,
+    totals: &dyn Fn(Numbers<'_>) -> TotalsByArm,
+    mut see: impl FnMut(&Settled, &Ledger),
+) -> BTreeMap<i64, TotalsByArm> {
+    let mut spans = BTreeMap::new();
+    engine.close_each(|settled| {
+        see(&settled, ledger);
+        let is_slot = ledger.take(settled).is_some();
+        // Count now: the shown items of a catalogue take more memory than their counts.
+        for span_ms in span_ms.iter().filter(|_| is_slot) {
+            let complete = ledger.take_complete(0).into_iter();
+            spans.extend(complete.map(|(number, cell)| (number * span_ms, totals(cell.numbers()))));
+        }
+    });
+    if let Some(span_ms) = span_ms {
+        let rest = ledger.cells(0);
+        spans.extend(rest.map(|(number, numbers)| (number * span_ms, totals(numbers))));
+    }
+    spans
+}
+
+/// Returns the spans that a ledger keeps for a series.
+fn spans(span_ms: Option<i64>) -> Vec<Span> {
+    let span = |cell_ms| Span {
+        cell_ms,
+        n_cells: None,
+        kept: KeptAggregates::All,
+    };
+    span_ms.map(span).into_iter().collect()
+}
+
+/// Creates an engine that keeps every list.
+fn new_engine(options: &Options, ranking: &Ranking) -> Engine {
+    let rules = Rules {
+        attribution_ms: options.attribution_ms,
+        click_skew_ms: options.click_skew_ms,
+        same_list_ms: options.same_list_ms,
+        lateness_ms: UNBOUNDED_MS,
+        max_future_ms: UNBOUNDED_MS,
+        slot_ms: options.slot_ms,
+        max_lists_per_click: options.max_lists_per_click,
+        max_off_list: options.max_off_list,
+        max_arms: u32::MAX,
+        one_topic: true,
+        gather: (options.shape.as_ref()).and_then(|shape| shape.gather_rules(options.max_items)),
+    };
+    let mut engine = Engine::new(rules, ranking.clone(), None)
+        .settling_by(settle_ms(options))
+        .without_live();
+    if let Some(catalogue) = &options.catalogue {
+        engine.set_catalogue(Arc::clone(catalogue));
+    }
+    engine
 }
 
 /// Returns true if a record that cannot be read is a click. It is slow.

@@ -16,7 +16,9 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgGroup, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 pub use comparing::{CompareArgs, Scoped};
 pub use convert::{ConvertArgs, RecommendationFile};
-pub use offline::{AskArgs, CountArgs, EvaluateArgs, Format, PlanArgs, ProfilesArgs, TableOrJson};
+pub use offline::{
+    AskArgs, CountArgs, EvaluateArgs, Format, OutputFile, OutputFormat, PlanArgs, ProfilesArgs, TableOrJson,
+};
 pub use state::{
     ExportArgs, ExportFormat, ForgetArgs, ReadingArgs, ShowArgs, StateArgs, StateCommand, VerifyArgs,
 };

@@ -357,7 +357,11 @@ fn a_sample_in_another_format_is_reported_once() {
             "jq --compact-output . FILE",
         ),
         ("[]", "the sample has no record", "write one JSON object per line"),
-        ("user,item\n1,2\n3,4", "a table (CSV)", "`abgauge convert`"),
+        (
+            "1,2\n3,4",
+            "a table (CSV) without a first row",
+            "name them in a first row",
+        ),
     ] {
         let printed = check(sample, &[], 65);
         assert!(printed.contains(what) && printed.contains(remedy), "{printed}");

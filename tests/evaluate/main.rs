@@ -16,6 +16,7 @@ mod feed;
 mod field;
 mod formats;
 mod gathered;
+mod groups;
 mod growthbook;
 mod input;
 mod long;
@@ -34,6 +35,7 @@ mod simulated;
 mod support;
 mod tables;
 mod vectors;
+mod written;
 
 use serde_json::Value;
 

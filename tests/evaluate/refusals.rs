@@ -140,7 +140,7 @@ fn input_without_events_fails_with_the_expected_format() {
             "no event was found: a line is expected to be a JSON object such as {\"type\":\"served\",",
         ),
         (
-            "item,rank\ni1,1\n",
+            "item rank\ni1 1\n",
             "no line can be read as an event: `abgauge check --sample FILE` shows the error of each",
         ),
         (

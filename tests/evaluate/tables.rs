@@ -34,7 +34,7 @@ item = "sku"
 "#;
 
 /// Events of the shape [`NESTED`], with items as text.
-fn events() -> Vec<Value> {
+pub fn events() -> Vec<Value> {
     let text = std::fs::read_to_string(format!("{DATA}/avro/events.jsonl")).expect("a file");
     let event = |line: &str| {
         let mut event: Value = serde_json::from_str(line).expect("JSON");
@@ -68,7 +68,7 @@ fn by_kind(events: &[Value]) -> [Vec<Value>; 2] {
 }
 
 /// Writes events as CSV. A column holds the field at a path of the same text.
-fn csv(columns: &[&str], events: &[Value]) -> String {
+pub fn csv(columns: &[&str], events: &[Value]) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record(columns).expect("memory");
     for event in events {

@@ -32,8 +32,8 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 pub use self::hash::Hashes;
-pub use self::mapped::{DecidingField, Explained};
-use self::mapped::{DirectReader, LocatedRecord, Mapped, Sink};
+pub use self::mapped::{DecidingField, Explained, FurtherFields};
+use self::mapped::{DirectReader, LocatedRecord, Mapped, MappedFields, Sink};
 pub use self::no_user::NoUser;
 use self::schema::RawRecord;
 use self::shape::Shape;
@@ -179,7 +179,8 @@ impl Decoder {
         at: Position,
         batch: &mut Batch,
     ) {
-        self.decode_record(LocatedRecord::of_payload(payload), 0, topic_kind, at, batch);
+        let record = LocatedRecord::of_payload(payload);
+        self.decode_record(record, 0, topic_kind, at, batch, &mut pass_over);
     }
 
     /// Decodes a record in any encoding, like [`Decoder::decode`].
@@ -188,6 +189,24 @@ impl Decoder {
             true => self.decode(Some(record.bytes), topic_kind, at, batch),
             false => self.decode_directly(record, topic_kind, at, batch),
         }
+    }
+
+    /// Decodes a record like [`Decoder::decode_raw`], but only by its paths. Returns the range in the batch of each event with its
+    /// clicks, and the text of further fields.
+    pub fn decode_with(
+        &self,
+        further: &FurtherFields,
+        record: RawRecord,
+        topic_kind: Option<Kind>,
+        at: Position,
+        batch: &mut Batch,
+    ) -> Vec<(Range<usize>, Vec<Option<String>>)> {
+        let mut texts = Vec::new();
+        let mut decoded = |range, event: Option<&MappedFields>| {
+            texts.extend(event.map(|event| (range, further.texts(event))));
+        };
+        self.decode_merged(record, topic_kind, at, batch, &mut decoded);
+        texts
     }
 
     /// Decodes a record by the fast path of its shape, or else by its paths.
@@ -221,10 +240,22 @@ impl Decoder {
         at: Position,
         batch: &mut Batch,
     ) {
+        self.decode_merged(record, topic_kind, at, batch, &mut pass_over);
+    }
+
+    /// Decodes a record by its paths, after what occurs in parts was merged.
+    fn decode_merged(
+        &self,
+        record: RawRecord,
+        topic_kind: Option<Kind>,
+        at: Position,
+        batch: &mut Batch,
+        decoded: &mut impl FnMut(Range<usize>, Option<&MappedFields>),
+    ) {
         let merged = record.merged();
         let record = record.with(merged.as_deref());
-        let hash = record.schema_hash();
-        self.decode_record(LocatedRecord::of(record), hash, topic_kind, at, batch);
+        let located = LocatedRecord::of(record);
+        self.decode_record(located, record.schema_hash(), topic_kind, at, batch, decoded);
     }
 
     fn decode_record(
@@ -234,6 +265,7 @@ impl Decoder {
         topic_kind: Option<Kind>,
         at: Position,
         batch: &mut Batch,
+        decoded: &mut impl FnMut(Range<usize>, Option<&MappedFields>),
     ) {
         let start = batch.events.len();
         let mut sink = Sink {
@@ -248,8 +280,12 @@ impl Decoder {
             unreadable: None,
         };
         self.mapped.each_event(record, |fields| {
+            let first = sink.batch.events.len();
             let mut before = ArenaEnds::of(sink.batch);
-            let event_values = fields.and_then(|fields| self.mapped.read(&fields, topic_kind, &mut sink));
+            let event_values = match &fields {
+                Ok(fields) => self.mapped.read(fields, topic_kind, &mut sink),
+                Err(problem) => Err(*problem),
+            };
             // The arms of an unreadable list stay, because its refusal is counted by arm.
             if sink.unreadable.is_some() {
                 before = before.with_arms(sink.batch);
@@ -262,6 +298,7 @@ impl Decoder {
                     false => batch.events.push(Event::new(at, body)),
                 }
             });
+            decoded(first..sink.batch.events.len(), fields.as_ref().ok());
         });
         match batch.events.len() - start {
             // A record without events still needs an outcome.
@@ -284,6 +321,9 @@ impl Decoder {
         Some((id.into_owned(), hash))
     }
 }
+
+/// Does nothing with an event that was decoded.
+fn pass_over(_: Range<usize>, _: Option<&MappedFields>) {}
 
 /// Ends of a batch's arenas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

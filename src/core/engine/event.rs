@@ -294,6 +294,45 @@ impl Batch {
         self.events.is_empty()
     }
 
+    /// Appends a list of another batch, with its items, arms and ids.
+    pub fn copy_list(&mut self, from: &Batch, at: Position, list: &Served) {
+        let start = self.items.len();
+        self.items.extend(from.items_of(list));
+        // Positions have the indices of their items, as far as there are any.
+        let positions = list
+            .items
+            .clone()
+            .filter_map(|index| from.positions.get(index as usize));
+        if !from.positions.is_empty() {
+            self.positions.resize(start, 0);
+            self.positions.extend(positions);
+        }
+        let items = start as u32..self.items.len() as u32;
+        let first_arm = self.arms.len() as u32;
+        for arm in from.arms_of(list) {
+            let [experiment, arm_name] = [&arm.experiment, &arm.arm].map(|range| {
+                let start = self.text.len() as u32;
+                self.text.push_str(from.text_of(range));
+                start..self.text.len() as u32
+            });
+            self.arms.push(ArmName {
+                hash: arm.hash,
+                experiment,
+                arm: arm_name,
+            });
+        }
+        let arms = first_arm..self.arms.len() as u32;
+        if let Some(ids) = from.partial_ids.get(&list.id) {
+            self.partial_ids.insert(list.id, ids.clone());
+        }
+        let list = Served {
+            items,
+            arms,
+            ..list.clone()
+        };
+        self.events.push(Event::new(at, Body::Served(list)));
+    }
+
     pub fn items_of(&self, list: &Served) -> &[u64] {
         &self.items[list.items.start as usize..list.items.end as usize]
     }

@@ -193,6 +193,11 @@ impl Counts {
         }
     }
 
+    /// Returns the number of events of both sides with this outcome.
+    pub fn n_of(&self, outcome: Outcome) -> u64 {
+        Side::BOTH.map(|side| self.events(side, outcome)).iter().sum()
+    }
+
     /// Events of this outcome: records of one event, and parts of others.
     pub fn events(&self, side: Side, outcome: Outcome) -> u64 {
         match outcome {

@@ -15,6 +15,32 @@ use crate::metrics::catalogue::Catalogue;
 /// Sums by arm, as wide as the ranking.
 pub type TotalsByArm = BTreeMap<Arm, Box<[i128]>>;
 
+/// Numbers of the lists that have one value of a field.
+pub struct GroupNumbers {
+    /// Value of the field, or [`ABSENT`](super::ABSENT) or [`OTHER_GROUPS`](super::OTHER_GROUPS).
+    pub name: String,
+    pub total: TotalsByArm,
+    /// Totals by start of the span, as in [`Evaluation::spans`].
+    pub spans: BTreeMap<i64, TotalsByArm>,
+}
+
+/// Numbers by the values of a field.
+pub struct GroupedNumbers {
+    pub field: String,
+    /// Sorted by name.
+    pub groups: Vec<GroupNumbers>,
+    /// Maximum number of values with a group of their own.
+    pub max_groups: usize,
+    /// True if some list has the field.
+    pub has_field: bool,
+    /// Lists whose values have no group of their own.
+    pub n_other_lists: u64,
+    /// Lists and clicks that were shed for lack of memory.
+    pub n_shed: u64,
+    /// True if no sum has overflowed.
+    pub is_exact: bool,
+}
+
 /// The numbers of a set of files.
 pub struct Evaluation {
     pub ranking: Ranking,
@@ -23,12 +49,18 @@ pub struct Evaluation {
     pub span_ms: Option<i64>,
     /// Totals by start of the span, Unix ms; spans without a list are absent.
     pub spans: BTreeMap<i64, TotalsByArm>,
+    /// Numbers by the values of a field, if they were requested.
+    pub by: Option<GroupedNumbers>,
     /// Comparisons by experiment, for the ones with their control; `None` if nothing was to be compared.
     pub comparisons: Option<BTreeMap<String, ExperimentComparison>>,
     /// Outcome of each line.
     pub counts: Counts,
-    /// Served lists that could be read.
+    /// Served lists that could be read, and were selected.
     pub n_lists: u64,
+    /// Served lists that were not selected. They count as ignored.
+    pub n_unselected: u64,
+    /// Clicks in such lists, which count as ignored too.
+    pub n_unselected_clicks: u64,
     /// Served lists that name no experiment, and so count in no arm.
     pub n_lists_without_arm: u64,
     /// Clicks that could not be read, as far as an unreadable line can be recognized as a click.

@@ -5,11 +5,14 @@ mod comparisons;
 mod csv;
 mod grid;
 mod json;
+#[cfg(feature = "parquet")]
+mod parquet;
+mod rows;
 mod tables;
 
 use std::collections::BTreeMap;
 
-use super::{Evaluation, TotalsByArm};
+use super::{ABSENT, Evaluation, GroupedNumbers, OTHER_GROUPS, TotalsByArm};
 use crate::engine::outcome::{ClickResult, Outcome, SHELVES};
 use crate::metrics::Column;
 use crate::statistics::top_user::top_user_warning;
@@ -78,6 +81,14 @@ impl Evaluation {
                 warnings.extend(top_user_warning(names, lists, of_user, self.max_user_share));
             }
         }
+        let by = self.by.as_ref().filter(|by| !by.has_field && self.n_lists > 0);
+        warnings.extend(by.map(|by| {
+            format!(
+                "--by {}: no list has this field, so all of them are in the group {ABSENT}: paths are those of [events], such as \
+                 ctx.device, or ^.device in the record around the event",
+                by.field
+            )
+        }));
         warnings.extend(self.without_a_hit());
         warnings
     }
@@ -87,7 +98,11 @@ impl Evaluation {
         let outcome = |outcome| self.n_of(outcome);
         let result = |result| self.counts.result(result);
         let notes = [
-            ("ignored lines of another type", outcome(Outcome::Ignored)),
+            (
+                "ignored lines of another type",
+                outcome(Outcome::Ignored).saturating_sub(self.n_unselected + self.n_unselected_clicks),
+            ),
+            ("lists left out by --where", self.n_unselected),
             (
                 "lists that name no experiment, counted in no arm",
                 self.n_lists_without_arm,
@@ -102,7 +117,10 @@ impl Evaluation {
                 self.counts.conflicting_lists,
             ),
             (
-                "clicks without a list in the attribution window",
+                match self.n_unselected {
+                    0 => "clicks without a list in the attribution window",
+                    _ => "clicks without a selected list in the attribution window",
+                },
                 result(ClickResult::Unmatched),
             ),
             (
@@ -118,11 +136,42 @@ impl Evaluation {
         notes
             .map(|(what, n)| format!("{what}: {n}"))
             .chain(bad_arms)
+            .chain(self.by.as_ref().and_then(note_on_groups))
             .collect()
     }
 }
 
+/// Returns a note on lists that are not in a group of their value.
+fn note_on_groups(by: &GroupedNumbers) -> Option<String> {
+    let (field, max, n) = (&by.field, by.max_groups, by.n_other_lists);
+    (n > 0).then(|| {
+        format!(
+            "--by {field}: only its first {max} values have groups of their own, and {n} lists are in the group {OTHER_GROUPS}: raise \
+             --max-groups"
+        )
+    })
+}
+
 impl<'a> Report<'a> {
+    /// Returns the numbers over all lists.
+    fn whole(self) -> Part<'a> {
+        Part {
+            group: None,
+            total: &self.evaluation.total,
+            spans: &self.evaluation.spans,
+        }
+    }
+
+    /// Returns the numbers of each group.
+    fn groups(self) -> impl Iterator<Item = Part<'a>> {
+        let groups = self.evaluation.by.iter().flat_map(|by| &by.groups);
+        groups.map(|group| Part {
+            group: Some(&group.name),
+            total: &group.total,
+            spans: &group.spans,
+        })
+    }
+
     /// Returns the names of the profiles, each with its index.
     fn profiles(self) -> impl Iterator<Item = (usize, &'a str)> {
         let profiles = self.evaluation.ranking.profiles().iter();
@@ -153,6 +202,15 @@ impl<'a> Report<'a> {
         let report = comparison.and_then(|comparison| comparison.report.arms.get(arm));
         report.is_none_or(|report| report.incomparable.is_none())
     }
+}
+
+/// Numbers over all lists, or over those of a group.
+#[derive(Clone, Copy)]
+struct Part<'a> {
+    group: Option<&'a str>,
+    total: &'a TotalsByArm,
+    /// By start of the span.
+    spans: &'a BTreeMap<i64, TotalsByArm>,
 }
 
 /// The arms of one experiment by name, each with its sums.

@@ -4,6 +4,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use abgauge_core::decode::shape::Path;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command, ValueEnum, error};
 
@@ -110,8 +111,25 @@ pub struct EvaluateArgs {
     /// Spans are aligned to 1970-01-01T00:00:00Z. A list and its clicks count in the span of the list's time.
     #[arg(long, value_name = "SPAN", value_parser = parse_span_ms, allow_hyphen_values = true)]
     pub window: Option<i64>,
+    /// Also print the numbers of the lists with each value of a field, such as ctx.device
+    ///
+    /// A path as in the section `events`: `^.device` is a field of the record around the event. Clicks follow their lists. Lists without
+    /// the field are in the group `__absent__`.
+    #[arg(long, value_name = "FIELD", value_parser = parse_path)]
+    pub by: Option<Path>,
+    /// Maximum number of values that are groups of their own: the first ones; the rest is in the group `__other__`
+    #[arg(long, value_name = "GROUPS", default_value_t = 100, requires = "by", value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub max_groups: u16,
+    /// Count only lists with this text in a field, such as ctx.device=ios, and their clicks; may be repeated, all must hold
+    #[arg(long = "where", value_name = "FIELD=VALUE", value_parser = parse_filter)]
+    pub filters: Vec<(Path, String)>,
     #[command(flatten)]
     pub comparing: CompareArgs,
+    /// Also write the numbers to this file, which is replaced: .parquet, .csv or .json
+    ///
+    /// Parquet has the rows and columns of CSV, with types.
+    #[arg(long, value_name = "FILE", value_parser = parse_output)]
+    pub output: Option<OutputFile>,
     /// How to print the numbers
     #[arg(
         long,
@@ -136,6 +154,21 @@ pub enum Format {
     Csv,
     /// Tables in Markdown
     Markdown,
+}
+
+/// File for the numbers, with the format that its ending names.
+#[derive(Debug, Clone)]
+pub struct OutputFile {
+    pub path: PathBuf,
+    pub format: OutputFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OutputFormat {
+    #[cfg(feature = "parquet")]
+    Parquet,
+    Csv,
+    Json,
 }
 
 /// Running daemon to query, with its credentials.
@@ -228,6 +261,8 @@ Examples:
   abgauge evaluate events.jsonl --by-day --compare control --format markdown
   abgauge evaluate events.jsonl --compare control --shares control=0.5,b=0.5 --primary hit_rate@10
   abgauge evaluate events.jsonl --compare ranker=base --compare layout=grid --mde layout:0.02
+  abgauge evaluate events.jsonl --by ctx.device --where ctx.country=DE
+  abgauge evaluate events.jsonl --by-day --output numbers.parquet
   abgauge evaluate events.jsonl --config abgauge.toml --strict
   abgauge evaluate --lists lists.parquet --clicks clicks/day=2025-11-*/*.jsonl.zst
   curl -s https://example.org/events.jsonl.gz | abgauge evaluate - --format json
@@ -286,6 +321,54 @@ fn parse_k(text: &str) -> Result<NonZeroU32, String> {
 /// Parses a name in a list, which may have spaces around it.
 fn parse_name(text: &str) -> Result<String, std::convert::Infallible> {
     Ok(text.trim().to_owned())
+}
+
+fn parse_path(text: &str) -> Result<Path, String> {
+    Path::parse(text)
+        .map_err(|fault| format!("the path {fault}: write names with dots between them, such as ctx.device"))
+}
+
+/// Parses a path and a text. A quoted name in the path may contain `=`.
+fn parse_filter(text: &str) -> Result<(Path, String), String> {
+    let places = text
+        .match_indices('=')
+        .map(|(place, _)| (&text[..place], &text[place + 1..]));
+    let parsed = places.filter_map(|(path, value)| Some((Path::parse(path).ok()?, value)));
+    match parsed.into_iter().next() {
+        Some((_, "")) => Err("the value is empty: lists without a value cannot be selected".to_owned()),
+        Some((path, value)) => Ok((path, value.to_owned())),
+        None => Err("write a path, = and a value, such as ctx.device=ios".to_owned()),
+    }
+}
+
+fn parse_output(text: &str) -> Result<OutputFile, String> {
+    let path = PathBuf::from(text);
+    let ending = path
+        .extension()
+        .map(|ending| ending.to_string_lossy().to_lowercase());
+    let format = match ending.as_deref() {
+        #[cfg(feature = "parquet")]
+        Some("parquet") => OutputFormat::Parquet,
+        #[cfg(not(feature = "parquet"))]
+        Some("parquet") => {
+            return Err(
+                "this build cannot write Parquet: build with the feature `parquet`, or name a .csv file"
+                    .to_owned(),
+            );
+        }
+        Some("csv") => OutputFormat::Csv,
+        Some("json") => OutputFormat::Json,
+        _ => return Err("the ending names the format: write .parquet, .csv or .json".to_owned()),
+    };
+    // Reported before the files are read, which may take long.
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+        return Err(format!(
+            "there is no directory {}: create it first",
+            folder.display()
+        ));
+    }
+    Ok(OutputFile { path, format })
 }
 
 fn parse_alpha(text: &str) -> Result<f64, String> {

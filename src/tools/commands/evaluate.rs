@@ -1,14 +1,18 @@
 //! `abgauge evaluate`: computes metrics from files.
 
+use std::fs::File;
+use std::io::{BufWriter, Write as _};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use abgauge_core::evaluate::Evaluation;
+use abgauge_core::evaluate::{Evaluation, GroupBy};
+use anyhow::Context as _;
 
 use super::counting::{EvaluationOptions, counted};
 use super::reading::{self, print_notes};
 use super::{BAD_DATA, compare, misuse, note, print, warn, with_counting};
 use crate::settings::{Counting, display_ms};
-use crate::tools::cli::{EvaluateArgs, Format};
+use crate::tools::cli::{EvaluateArgs, Format, OutputFile, OutputFormat};
 
 const DAY_MS: i64 = 86_400_000;
 
@@ -47,6 +51,9 @@ pub fn evaluate(args: &EvaluateArgs) -> anyhow::Result<ExitCode> {
                 note(&text);
             }
         }
+        if let Some(output) = &args.output {
+            write(&evaluation, output)?;
+        }
         show(&evaluation, args)?;
         let is_bad = evaluation.unusable().is_some();
         let is_strictly_bad = args.strict && evaluation.n_unreadable() > 0;
@@ -64,6 +71,18 @@ fn asked(args: &EvaluateArgs, counting: &Counting) -> Result<EvaluationOptions, 
     options.measures.alpha = args.alpha.unwrap_or(options.measures.alpha);
     options.compare = compare::compare(&args.comparing, &options.measures)?;
     options.span_ms = span_ms(args, options.slot_ms)?;
+    options.filters.clone_from(&args.filters);
+    options.by = args.by.clone().map(|field| GroupBy {
+        field,
+        max_groups: args.max_groups.into(),
+    });
+    if options.by.is_some() && options.compare.is_some() {
+        return Err(
+            "--by cannot be used with --compare, because a test in each group would find differences by chance: compare one group that you \
+             chose before, by --where FIELD=VALUE"
+                .to_owned(),
+        );
+    }
     Ok(counted)
 }
 
@@ -81,6 +100,30 @@ fn span_ms(args: &EvaluateArgs, slot_ms: i64) -> Result<Option<i64>, String> {
             display_ms(slot_ms)
         )),
     }
+}
+
+/// Writes the numbers to a file. It is complete or absent: they are written to a file beside it first, which is then renamed.
+fn write(evaluation: &Evaluation, output: &OutputFile) -> anyhow::Result<()> {
+    let path = &output.path;
+    let mut beside = path.clone().into_os_string();
+    beside.push(format!(".{}.tmp", std::process::id()));
+    let beside = PathBuf::from(beside);
+    let write = || {
+        let mut file = BufWriter::new(File::create(&beside)?);
+        let report = evaluation.report();
+        match output.format {
+            #[cfg(feature = "parquet")]
+            OutputFormat::Parquet => report.parquet(&mut file)?,
+            OutputFormat::Csv => report.csv(&mut file)?,
+            OutputFormat::Json => report.json(&mut file)?,
+        }
+        file.flush()?;
+        std::fs::rename(&beside, path)?;
+        anyhow::Ok(())
+    };
+    write()
+        .inspect_err(|_| _ = std::fs::remove_file(&beside))
+        .with_context(|| format!("write --output {}", path.display()))
 }
 
 fn show(evaluation: &Evaluation, args: &EvaluateArgs) -> anyhow::Result<()> {

@@ -102,5 +102,5 @@ pub(super) fn print_notes(counted: &EvaluationOptions, evaluation: &Evaluation) 
     counted.notes.iter().for_each(|text| note(text));
     evaluation.warnings().iter().for_each(|text| warn(text));
     evaluation.notes().iter().for_each(|text| note(text));
-    evaluation.nothing().into_iter().for_each(error);
+    evaluation.nothing().iter().for_each(|text| error(text));
 }

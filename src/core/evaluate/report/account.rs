@@ -35,10 +35,7 @@ impl Evaluation {
 
     /// Returns the number of events with this outcome.
     pub(super) fn n_of(&self, outcome: Outcome) -> u64 {
-        Side::BOTH
-            .map(|side| self.counts.events(side, outcome))
-            .iter()
-            .sum()
+        self.counts.n_of(outcome)
     }
 
     /// Returns the number of lines that are not blank.
@@ -52,6 +49,10 @@ impl Evaluation {
         let shed = "lines shed because lists and clicks reached --max-state";
         let causes = [
             (shed, self.n_of(Outcome::Shed)),
+            (
+                "lines shed in groups of --by because lists and clicks reached --max-state",
+                self.by.as_ref().map_or(0, |by| by.n_shed),
+            ),
             ("lines refused as late", self.n_of(Outcome::Late)),
             ("lines refused as of the future", self.n_of(Outcome::Future)),
             ("lines refused as after_settled", self.n_of(Outcome::AfterSettled)),
@@ -64,8 +65,8 @@ impl Evaluation {
         ];
         let causes = causes.into_iter().filter(|(_, n)| *n > 0);
         let losses = causes.map(|(what, n)| format!("{what}: {n}; the numbers are not exact"));
-        let overflow =
-            (!self.exact).then(|| "a sum has overflowed 64 bits: the numbers are wrong".to_owned());
+        let is_exact = self.exact && self.by.as_ref().is_none_or(|by| by.is_exact);
+        let overflow = (!is_exact).then(|| "a sum has overflowed 64 bits: the numbers are wrong".to_owned());
         losses.chain(overflow).collect()
     }
 
@@ -100,19 +101,24 @@ impl Evaluation {
 
     /// Returns why the numbers cannot be used; `None` if they can. `--suggest` exits by the same rule.
     pub fn unusable(&self) -> Option<String> {
-        let nothing = self.nothing().map(str::to_owned);
-        nothing
+        self.nothing()
             .or_else(|| self.losses().into_iter().next())
             .or_else(|| self.without_a_hit())
     }
 
     /// Returns why there is no number to show, and what was expected instead. `None` if there is one.
-    pub fn nothing(&self) -> Option<&'static str> {
+    pub fn nothing(&self) -> Option<String> {
         if !self.is_empty() {
             return None;
         }
+        if self.n_lists == 0 && self.n_unselected > 0 {
+            return Some(format!(
+                "no served list was selected: --where leaves out all {} of them, because they have another value, or not this field;                  --by with the same field shows its values",
+                self.n_unselected
+            ));
+        }
         // The first cause that applies explains the rest.
-        Some(match () {
+        let reported = match () {
             () if self.n_read() == 0 => {
                 "no event was found: a line is expected to be a JSON object such as {\"type\":\"served\",\
                  \"request_id\":\"r-1\",\"ts\":1763596800000,\"experiments\":{\"ranker\":\"neural\"},\"items\":[\"i1\",\"i2\"]}"
@@ -130,6 +136,7 @@ impl Evaluation {
                  and arm_name under [events.served]"
             }
             () => "no served list was counted",
-        })
+        };
+        Some(reported.to_owned())
     }
 }

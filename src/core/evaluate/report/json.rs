@@ -7,7 +7,7 @@ use serde::ser::{Serialize, Serializer};
 
 use super::account::Account;
 use super::comparisons::Comparisons;
-use super::{ControlDifference, ExperimentSums, Report, experiments, time};
+use super::{ControlDifference, ExperimentSums, Part, Report, experiments, time};
 use crate::evaluate::TotalsByArm;
 use crate::metrics::by_name::{MetricKey, MetricsMap, metrics_map};
 use crate::metrics::{CLICKS, LISTS};
@@ -30,9 +30,23 @@ struct ProfileReports<'a> {
 
 #[derive(serde::Serialize)]
 struct ProfileReport<'a> {
+    #[serde(flatten)]
+    whole: PartReport<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by: Option<GroupsReport<'a>>,
+}
+
+#[derive(serde::Serialize)]
+struct PartReport<'a> {
     experiments: BTreeMap<&'a str, ExperimentReport<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     series: Option<Vec<SpanReport<'a>>>,
+}
+
+#[derive(serde::Serialize)]
+struct GroupsReport<'a> {
+    field: &'a str,
+    groups: BTreeMap<&'a str, PartReport<'a>>,
 }
 
 #[derive(serde::Serialize)]
@@ -72,6 +86,7 @@ impl<'a> Report<'a> {
     ///
     /// - A series adds `"series":[{"start":"2025-11-20T00:00:00Z","experiments":…},…]` next to `experiments`. Spans without
     ///   a list are left out.
+    /// - Groups add `"by":{"field":F,"groups":{G:{"experiments":…},…}}` next to `experiments`.
     /// - A comparison adds `"control":A` next to `arms`, and
     ///   `"differences":{"hit_rate@5":{"absolute":0.02,"percent":4.1},…}` next to the `metrics` of each other arm that is
     ///   comparable with it.
@@ -106,18 +121,32 @@ impl<'a> Report<'a> {
     }
 
     fn document(self, profile: usize) -> ProfileReport<'a> {
-        let evaluation = self.evaluation;
+        let groups = || {
+            let groups = self.groups();
+            let named = groups.map(|part| (part.group.unwrap_or_default(), self.part(part, profile)));
+            named.collect()
+        };
+        ProfileReport {
+            whole: self.part(self.whole(), profile),
+            by: self.evaluation.by.as_ref().map(|by| GroupsReport {
+                field: &by.field,
+                groups: groups(),
+            }),
+        }
+    }
+
+    fn part(self, part: Part<'a>, profile: usize) -> PartReport<'a> {
         let series = || {
-            let spans = evaluation.spans.iter();
+            let spans = part.spans.iter();
             let spans = spans.map(|(start_ms, totals)| SpanReport {
                 start: time(*start_ms),
                 experiments: self.experiments(totals, profile),
             });
             spans.collect()
         };
-        ProfileReport {
-            experiments: self.experiments(&evaluation.total, profile),
-            series: evaluation.span_ms.map(|_| series()),
+        PartReport {
+            experiments: self.experiments(part.total, profile),
+            series: self.evaluation.span_ms.map(|_| series()),
         }
     }
 

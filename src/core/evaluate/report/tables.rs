@@ -1,7 +1,7 @@
 //! Evaluation as tables for people: arms or conventions side by side, one metric per row.
 
 use super::grid::{self, Grid};
-use super::{ControlDifference, ExperimentSums, Report, experiments, time};
+use super::{ControlDifference, ExperimentSums, Part, Report, experiments, time};
 use crate::metrics::{CLICKS, Column, LISTS, METRICS};
 
 /// Arms that are shown with their difference to a control.
@@ -81,26 +81,31 @@ impl<'a> Report<'a> {
     }
 
     fn grids(self) -> Vec<Grid> {
+        let parts = [self.whole()].into_iter().chain(self.groups());
+        parts.flat_map(|part| self.grids_of(part)).collect()
+    }
+
+    fn grids_of(self, part: Part<'a>) -> Vec<Grid> {
         let has_one_profile = self.profiles().count() == 1;
         let mut grids = Vec::new();
-        for experiment in experiments(&self.evaluation.total) {
+        for experiment in experiments(part.total) {
             if has_one_profile || self.evaluation.comparisons.is_some() {
                 let profiles = self.profiles();
-                grids.extend(profiles.map(|(profile, _)| self.arms_abreast(&experiment, profile)));
+                grids.extend(profiles.map(|(profile, _)| self.arms_abreast(part, &experiment, profile)));
             } else {
                 let arms = experiment.arms.iter();
-                grids.extend(arms.map(|arm| self.profiles_abreast(&experiment, *arm)));
+                grids.extend(arms.map(|arm| self.profiles_abreast(part, &experiment, *arm)));
             }
         }
         if self.evaluation.span_ms.is_some() {
-            for experiment in experiments(&self.evaluation.total) {
-                grids.extend(self.series(&experiment));
+            for experiment in experiments(part.total) {
+                grids.extend(self.series(part, &experiment));
             }
         }
         grids
     }
 
-    fn arms_abreast(self, experiment: &ExperimentSums<'a>, profile: usize) -> Grid {
+    fn arms_abreast(self, part: Part<'a>, experiment: &ExperimentSums<'a>, profile: usize) -> Grid {
         let arms = &experiment.arms;
         let counts = COUNTS.map(|(name, column)| TableRow {
             name: name.to_owned(),
@@ -115,12 +120,17 @@ impl<'a> Report<'a> {
         });
         let names: Vec<&str> = arms.iter().map(|(name, _)| *name).collect();
         let rows: Vec<TableRow> = counts.into_iter().chain(metrics).collect();
-        let corner = self.corner(&[experiment.name], Some(profile));
+        let corner = self.corner(part, &[experiment.name], Some(profile));
         let contrast = self.contrast(experiment.name, &names);
         side_by_side(corner, &names, contrast.as_ref(), &rows)
     }
 
-    fn profiles_abreast(self, experiment: &ExperimentSums<'a>, (arm, sums): (&str, &'a [i128])) -> Grid {
+    fn profiles_abreast(
+        self,
+        part: Part<'a>,
+        experiment: &ExperimentSums<'a>,
+        (arm, sums): (&str, &'a [i128]),
+    ) -> Grid {
         let counts = COUNTS.map(|(name, column)| TableRow {
             name: name.to_owned(),
             cells: self.profiles().map(|_| TableCell::Count(sums[column])).collect(),
@@ -139,7 +149,12 @@ impl<'a> Report<'a> {
         });
         let names: Vec<&str> = self.profiles().map(|(_, name)| name).collect();
         let rows: Vec<TableRow> = counts.into_iter().chain(metrics).collect();
-        side_by_side(self.corner(&[experiment.name, arm], None), &names, None, &rows)
+        side_by_side(
+            self.corner(part, &[experiment.name, arm], None),
+            &names,
+            None,
+            &rows,
+        )
     }
 
     /// Returns one column for each metric and cut-off that some profile has, in the order of export.
@@ -156,9 +171,9 @@ impl<'a> Report<'a> {
     }
 
     /// Returns a table for each metric of an experiment, with one span per row.
-    fn series(self, experiment: &ExperimentSums<'a>) -> Vec<Grid> {
+    fn series(self, part: Part<'a>, experiment: &ExperimentSums<'a>) -> Vec<Grid> {
         let names: Vec<&str> = experiment.arms.iter().map(|(name, _)| *name).collect();
-        let spans = self.evaluation.spans.iter().map(|(start_ms, totals)| {
+        let spans = part.spans.iter().map(|(start_ms, totals)| {
             let here = experiments(totals).find(|here| here.name == experiment.name);
             // An arm without a list in this span has empty cells.
             let sums = |arm: &&str| here.as_ref().and_then(|here| here.sums(arm));
@@ -177,7 +192,7 @@ impl<'a> Report<'a> {
             rows.collect()
         };
         let count = |(what, column): (&str, usize)| {
-            let corner = self.corner(&[experiment.name, what], None);
+            let corner = self.corner(part, &[experiment.name, what], None);
             side_by_side(
                 corner,
                 &names,
@@ -186,7 +201,7 @@ impl<'a> Report<'a> {
             )
         };
         let metric = |column: &Column| {
-            let corner = self.corner(&[experiment.name, &column.key()], Some(column.profile));
+            let corner = self.corner(part, &[experiment.name, &column.key()], Some(column.profile));
             let contrast = self.contrast(experiment.name, &names);
             side_by_side(
                 corner,
@@ -213,12 +228,15 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Returns the header above the row names. It names the profile only if there are several.
-    fn corner(self, names: &[&str], profile: Option<usize>) -> String {
+    /// Returns the header above the row names. It names the group, and the profile only if there are several.
+    fn corner(self, part: Part<'a>, names: &[&str], profile: Option<usize>) -> String {
         let mut profiles = self.profiles();
         let profile = profile.filter(|_| self.profiles().count() > 1);
         let profile = profile.and_then(|profile| profiles.nth(profile));
-        let names = names.iter().copied().chain(profile.map(|(_, name)| name));
+        let group = part.group.zip(self.evaluation.by.as_ref());
+        let group = group.map(|(group, by)| format!("{} = {group}", by.field));
+        let names = group.as_deref().into_iter().chain(names.iter().copied());
+        let names = names.chain(profile.map(|(_, name)| name));
         names.collect::<Vec<_>>().join(" / ")
     }
 
