@@ -219,7 +219,7 @@ pub struct Evaluator {
 
 /// Fields that select and group lists.
 struct Further {
-    /// Those of the filters, then that of the groups.
+    /// Paths of the filters, then the path of the groups.
     paths: Vec<Path>,
     fields: FurtherFields,
     /// Texts of the filters, in the order of their paths.
@@ -390,7 +390,7 @@ impl Evaluator {
         self.line(record.into(), None, &decoder, name, line);
     }
 
-    /// Returns the paths that are read besides those of the shape.
+    /// Returns the paths that are read in addition to the shape's.
     fn further_paths(&self) -> Vec<Path> {
         self.further
             .as_ref()

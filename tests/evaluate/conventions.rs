@@ -213,7 +213,7 @@ fn catalogue_metrics_are_omitted_with_a_note_or_refused_if_named() {
     }
     assert_eq!(note.lines().count(), 1, "{note}");
     assert_eq!(reported(&["--convention", "ranx"]), "");
-    // Nobody asked for them.
+    // No flag names them.
     for arguments in [&[][..], &["--convention", "default"]] {
         assert_eq!(reported(arguments), "", "{arguments:?}");
     }

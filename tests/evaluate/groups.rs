@@ -1,4 +1,4 @@
-//! `--by` and `--where`: the numbers of a group are those of its lists, filtered by hand, and of all clicks.
+//! `--by` and `--where`: a group has the same numbers as its lists, filtered by hand, with all clicks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -293,7 +293,7 @@ fn refused(arguments: &[&str]) -> Ran {
 fn a_field_that_no_list_has_is_reported_with_its_remedy() {
     let ran = refused(&["--by", "ctx.device"]);
     assert_eq!(ran.code, Some(0));
-    let warning = "warning: --by ctx.device: no list has this field, so all of them are in the group __absent__: paths are those of [events]";
+    let warning = "warning: --by ctx.device: no list has this field, so all of them are in the group __absent__: write it as in [events]";
     assert!(ran.stderr.contains(warning), "{}", ran.stderr);
     let ran = refused(&["--where", "ctx.device=ios"]);
     assert_eq!((ran.code, &*ran.stdout), (Some(65), ""));

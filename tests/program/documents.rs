@@ -35,7 +35,7 @@ enum Look {
 }
 
 /// Prefix of each command that is not run, the reason, and the check instead.
-const NOT_RUN: [(&str, &str, Look); 41] = [
+const NOT_RUN: [(&str, &str, Look); 43] = [
     (
         "cargo demo",
         "builds for minutes; tests/program/demo.rs runs the demo",
@@ -147,6 +147,16 @@ const NOT_RUN: [(&str, &str, Look); 41] = [
     (
         "abgauge catalog build --from-kafka",
         "needs brokers; tests/services/check.rs reads real ones",
+        Look::Arguments,
+    ),
+    (
+        "abgauge evaluate --lists",
+        "needs files of one kind; tests/evaluate/tables.rs has some",
+        Look::Arguments,
+    ),
+    (
+        "abgauge evaluate events.jsonl --where",
+        "needs lists with these fields; tests/evaluate/groups.rs has some",
         Look::Arguments,
     ),
     (

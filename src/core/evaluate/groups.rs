@@ -1,5 +1,5 @@
-//! Groups of lists by the value of a field, each with an engine of its own. So the numbers of a group are those of its lists and of
-//! all clicks, even if lists of several groups have one request id.
+//! Groups of lists by the value of a field, each with an engine of its own. So a group has the same numbers as a file with only its
+//! lists and all clicks, even if lists of several groups share a request id.
 
 use std::sync::Arc;
 
@@ -122,7 +122,7 @@ impl Groups {
                     let further = self.further_of.get(&of_list.id).into_iter().flatten().copied();
                     first.into_iter().chain(further).collect()
                 }
-                // Its id is that of several lists.
+                // Several lists may match its id.
                 _ => (0..self.groups.len() as u32).collect::<Vec<u32>>(),
             };
             for group in groups {

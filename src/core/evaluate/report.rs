@@ -84,7 +84,7 @@ impl Evaluation {
         let by = self.by.as_ref().filter(|by| !by.has_field && self.n_lists > 0);
         warnings.extend(by.map(|by| {
             format!(
-                "--by {}: no list has this field, so all of them are in the group {ABSENT}: paths are those of [events], such as \
+                "--by {}: no list has this field, so all of them are in the group {ABSENT}: write it as in [events], such as \
                  ctx.device, or ^.device in the record around the event",
                 by.field
             )
@@ -204,7 +204,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// Numbers over all lists, or over those of a group.
+/// Numbers over all lists, or over the lists of a group.
 #[derive(Clone, Copy)]
 struct Part<'a> {
     group: Option<&'a str>,

@@ -130,7 +130,7 @@ fn profiles(args: &CountArgs, counting: &Counting) -> Result<Vec<Profile>, Strin
 }
 
 /// Returns the ids chosen by flags or the configuration. If there are none, each profile keeps the metrics it shows by
-/// default, and a note lists those of other libraries that need a catalogue.
+/// default, and a note lists the metrics of other libraries that need a catalogue.
 fn metrics(
     args: &CountArgs,
     counting: &Counting,

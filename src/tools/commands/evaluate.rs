@@ -102,14 +102,14 @@ fn span_ms(args: &EvaluateArgs, slot_ms: i64) -> Result<Option<i64>, String> {
     }
 }
 
-/// Writes the numbers to a file. It is complete or absent: they are written to a file beside it first, which is then renamed.
+/// Writes the numbers to a file, by way of a temporary file in the same directory: a reader never finds half of them.
 fn write(evaluation: &Evaluation, output: &OutputFile) -> anyhow::Result<()> {
     let path = &output.path;
-    let mut beside = path.clone().into_os_string();
-    beside.push(format!(".{}.tmp", std::process::id()));
-    let beside = PathBuf::from(beside);
+    let mut temporary = path.clone().into_os_string();
+    temporary.push(format!(".{}.tmp", std::process::id()));
+    let temporary = PathBuf::from(temporary);
     let write = || {
-        let mut file = BufWriter::new(File::create(&beside)?);
+        let mut file = BufWriter::new(File::create(&temporary)?);
         let report = evaluation.report();
         match output.format {
             #[cfg(feature = "parquet")]
@@ -118,11 +118,11 @@ fn write(evaluation: &Evaluation, output: &OutputFile) -> anyhow::Result<()> {
             OutputFormat::Json => report.json(&mut file)?,
         }
         file.flush()?;
-        std::fs::rename(&beside, path)?;
+        std::fs::rename(&temporary, path)?;
         anyhow::Ok(())
     };
     write()
-        .inspect_err(|_| _ = std::fs::remove_file(&beside))
+        .inspect_err(|_| _ = std::fs::remove_file(&temporary))
         .with_context(|| format!("write --output {}", path.display()))
 }
 

@@ -14,7 +14,7 @@ const MAX_FILES: usize = 100_000;
 /// File of events, with their kind if it has only one.
 pub(super) type InputFile = (Option<Kind>, PathBuf);
 
-/// Returns the files of an evaluation: those of both kinds, then those of lists, then those of clicks.
+/// Returns the files of an evaluation: first files of both kinds, then of lists, then of clicks.
 ///
 /// # Errors
 /// Fails like [`files`].

@@ -48,7 +48,7 @@ pub(super) enum RowValue {
 }
 
 impl<'a> Report<'a> {
-    /// Calls back with each row: those over everything, then those of each span, and then the same of each group.
+    /// Calls back with each row: first over everything, then for each span, and then the same for each group.
     ///
     /// # Errors
     /// Fails if a callback does.

@@ -18,6 +18,7 @@ pub(super) fn each(input: impl Read, record: &mut dyn FnMut(u64, RawRecord)) -> 
     let input = BoundedElements {
         input,
         n_bytes: &n_bytes,
+        too_long: "an element has 64 MiB or more: write one event per line",
     };
     let mut json = serde_json::Deserializer::from_reader(BufReader::new(input));
     let elements = ArrayVisitor {
@@ -53,17 +54,18 @@ impl<'de> Visitor<'de> for ArrayVisitor<'_> {
 }
 
 /// Input that ends with an error at an element that is too long.
-struct BoundedElements<'a, R> {
-    input: R,
-    n_bytes: &'a Cell<usize>,
+pub(super) struct BoundedElements<'a, R> {
+    pub input: R,
+    /// Bytes since the last element. The reader of elements resets it.
+    pub n_bytes: &'a Cell<usize>,
+    /// Message of the error.
+    pub too_long: &'static str,
 }
 
 impl<R: Read> Read for BoundedElements<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.n_bytes.get() >= MAX_LINE {
-            return Err(io::Error::other(
-                "an element has 64 MiB or more: write one event per line",
-            ));
+            return Err(io::Error::other(self.too_long));
         }
         let n_read = self.input.read(buffer)?;
         self.n_bytes.set(self.n_bytes.get() + n_read);

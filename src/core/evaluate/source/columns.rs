@@ -17,7 +17,7 @@ pub struct EventFields<'a> {
     pub shape: Option<&'a Shape>,
     /// Kind of all records; `None` if they name it.
     pub kind: Option<Kind>,
-    /// Paths that are read besides those of the shape.
+    /// Paths that are read in addition to the shape's.
     pub further: &'a [Path],
     /// True if every column is read, whatever the shape.
     pub every_column: bool,
@@ -102,8 +102,8 @@ pub(super) fn placed_at(columns: &[&str], fields: &EventFields, paths: &[&Path])
     columns.iter().enumerate().filter_map(place).collect()
 }
 
-/// Returns the names that lead to a column: its own, or those of a path or its start that make it with dots between them.
-/// `None` if no path leads to it.
+/// Returns the names that lead to a column: its own name, or the names of a path, or of its start, that give the column's name with
+/// dots between them. `None` if no path leads to it.
 fn names_of(column: &str, paths: &[&Path]) -> Option<Vec<String>> {
     if paths.iter().any(|path| path.names()[0] == column) {
         return Some(vec![column.to_owned()]);

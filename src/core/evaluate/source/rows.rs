@@ -1,9 +1,11 @@
 //! Rows of CSV as JSON records. Cells are text, except those that hold a JSON object or array; an empty cell is an absent field.
 
+use std::cell::Cell;
 use std::io::Read;
 
 use serde::de::IgnoredAny;
 
+use super::array::BoundedElements;
 use super::columns::{EventFields, Layout, placed};
 use super::table;
 use crate::decode::schema::RawRecord;
@@ -17,13 +19,20 @@ pub(super) fn each(
     fields: &EventFields,
     record: &mut dyn FnMut(u64, RawRecord),
 ) -> anyhow::Result<()> {
-    let mut reader = table::reader(input)?;
+    let n_bytes = Cell::new(0);
+    // Text in quotes may have any number of lines.
+    let mut reader = table::reader(BoundedElements {
+        input,
+        n_bytes: &n_bytes,
+        too_long: "a row has 64 MiB or more: a quote in it is not closed",
+    })?;
     let header = table::header(&mut reader)?;
     let names: Vec<&str> = header.iter().map(String::as_str).collect();
     let columns = placed(&names, fields)?;
     let layout = Layout::of(columns.iter().map(|column| column.names.as_slice()))?;
     let (mut row, mut json) = (csv::StringRecord::new(), Vec::new());
     while reader.read_record(&mut row).map_err(table::in_words)? {
+        n_bytes.set(0);
         json.clear();
         layout.write(&mut json, &mut |column, out| {
             let cell = row.get(columns[column].index).unwrap_or_default();
@@ -116,6 +125,16 @@ mod tests {
         ];
         let expected = expected.map(|(line, json)| (line, json.to_owned()));
         assert_eq!(records(text, &EventFields::default()).expect("rows"), expected);
+    }
+
+    #[test]
+    fn a_quote_that_is_not_closed_ends_with_an_error() {
+        let endless = b"request_id,ts\n\"1\n".chain(std::io::repeat(b'\n'));
+        let error = each(endless, &EventFields::default(), &mut |_, _| {}).expect_err("it has no end");
+        assert!(
+            format!("{error:#}").contains("a row has 64 MiB or more"),
+            "{error:#}"
+        );
     }
 
     #[test]
