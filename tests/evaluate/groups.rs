@@ -43,11 +43,11 @@ fn events() -> Vec<(Value, Option<&'static str>)> {
     for n in 0..400 {
         let (device, group) = devices().swap_remove(random.below(10) as usize);
         let id = random.below(300);
-        let arm = if id % 2 == 0 { "a" } else { "b" };
+        let arm = if id.is_multiple_of(2) { "a" } else { "b" };
         let items: Vec<u64> = (0..random.below(6)).collect();
         let ts = MIDNIGHT_MS + 600_000 * n;
         let list = json!({"type": "served", "request_id": id, "ts": ts, "experiments": {"e": arm}, "items": items,
-                          "ctx": {"device": device, "country": if id % 3 == 0 { "DE" } else { "FR" }}});
+                          "ctx": {"device": device, "country": if id.is_multiple_of(3) { "DE" } else { "FR" }}});
         let n_copies = 1 + usize::from(random.below(5) == 0);
         events.extend(vec![(list, Some(group)); n_copies]);
         for _ in 0..random.below(4) {

@@ -44,7 +44,7 @@ pub(super) fn read(
 ) -> anyhow::Result<()> {
     let mut json = Vec::new();
     let open = |schema: &SchemaDescriptor| schema::fields(schema, fields);
-    each_row(file, watch, open, &mut |number, fields, layout: &Layout| {
+    each_row(file, watch, open, |number, fields, layout: &Layout| {
         json.clear();
         let mut is_sound = true;
         layout.write(&mut json, &mut |index, out| {
@@ -77,7 +77,7 @@ pub(super) fn read_table(
         }
         Ok((fields, ()))
     };
-    each_row(file, watch, open, &mut |number, fields, ()| {
+    each_row(file, watch, open, |number, fields, ()| {
         let cells = fields.iter_mut().map(|field| match field {
             FieldShape::Scalar(leaf) => leaf.row().next().and_then(text_of),
             _ => None,
@@ -103,7 +103,7 @@ fn each_row<T>(
     mut file: File,
     watch: &dyn Fn(u64),
     open: impl FnOnce(&SchemaDescriptor) -> anyhow::Result<(Vec<FieldShape>, T)>,
-    row: &mut dyn FnMut(u64, &mut [FieldShape], &T) -> anyhow::Result<()>,
+    mut row: impl FnMut(u64, &mut [FieldShape], &T) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let n_bytes = file.metadata()?.len();
     // The footer is at the end, so a file that is still being written has none. Report that, and not a damaged
