@@ -61,6 +61,19 @@ impl ShortHash {
     }
 }
 
+/// Returns whether a text is ASCII, with the same few loads as its hash if it is short.
+#[inline(always)]
+pub(super) fn is_ascii(text: &[u8]) -> bool {
+    const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
+    if let (Some(first), Some(last), ..=16) = (text.first_chunk::<8>(), text.last_chunk::<8>(), text.len()) {
+        return (u64::from_le_bytes(*first) | u64::from_le_bytes(*last)) & HIGH_BITS == 0;
+    }
+    if let (Some(first), Some(last), ..=8) = (text.first_chunk::<4>(), text.last_chunk::<4>(), text.len()) {
+        return (u32::from_le_bytes(*first) | u32::from_le_bytes(*last)) & HIGH_BITS as u32 == 0;
+    }
+    text.is_ascii()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -69,6 +82,13 @@ mod tests {
     use super::*;
 
     proptest! {
+        #[test]
+        fn ascii_is_found_in_any_text(text in prop::collection::vec(0x70_u8..0x90, 0..20)) {
+            prop_assert_eq!(is_ascii(&text), text.is_ascii());
+            let ascii: Vec<u8> = text.iter().map(|byte| byte & 0x7f).collect();
+            prop_assert!(is_ascii(&ascii));
+        }
+
         #[test]
         fn short_hashes_equal_the_reference_implementation(
             text in prop::collection::vec(any::<u8>(), 0..20),

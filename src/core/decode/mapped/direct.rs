@@ -17,6 +17,7 @@ use super::super::hash::Hashes;
 use super::super::no_user::NoUser;
 use super::super::scan::Scanner;
 use super::super::shape::Shape;
+use super::super::short_hash::is_ascii;
 use super::super::value::Value;
 use super::super::{MAX_ID_BYTES, avro, check_topic, range};
 use super::tree::{Node, Tree};
@@ -28,6 +29,7 @@ use crate::engine::event::{Batch, Body, Click, Kind, Served};
 pub(super) struct Direct {
     /// Hash of the shape.
     id: u64,
+    has_milliseconds: bool,
     record: Vec<Place>,
     /// Within an item that is an object; empty if items are ids.
     item: Vec<Place>,
@@ -137,6 +139,7 @@ impl Direct {
         };
         Some(Direct {
             id: xxh3_64(format!("{shape:?}").as_bytes()),
+            has_milliseconds: shape.has_milliseconds(),
             record: places(event.nodes()?, part_of)?,
             item,
         })
@@ -317,7 +320,7 @@ impl Direct {
         if let avro::AvroType::Text = own.type_of(of) {
             while own.has_next(Some(of), &mut n_left)? {
                 let id = own.sized()?;
-                if !id.is_ascii() {
+                if !is_ascii(id) {
                     std::str::from_utf8(id).ok()?;
                 }
                 items.push(hash.checked_item(id)?);
@@ -437,7 +440,7 @@ fn id_of(value: Value<'_>) -> Option<&[u8]> {
 #[inline(always)]
 fn checked_id(text: &[u8]) -> Option<&[u8]> {
     let is_id = (1..=MAX_ID_BYTES).contains(&text.len());
-    (is_id && (text.is_ascii() || std::str::from_utf8(text).is_ok())).then_some(text)
+    (is_id && (is_ascii(text) || std::str::from_utf8(text).is_ok())).then_some(text)
 }
 
 #[inline(always)]
@@ -529,13 +532,12 @@ impl ArmsKey {
             len: 0,
         };
         key.push(&schema.to_le_bytes())?;
-        for (place, value) in (0..).zip([experiments, experiment, arm]) {
+        for (place, value) in (0_u64..).zip([experiments, experiment, arm]) {
             let Some(value) = value else { continue };
             let (kind, type_id, bytes) = value.identity()?;
-            let len = u16::try_from(bytes.len()).ok()?;
-            let [low, high] = len.to_le_bytes();
-            key.push(&[place, kind, low, high])?;
-            key.push(&type_id.to_le_bytes())?;
+            let len = u64::from(u16::try_from(bytes.len()).ok()?);
+            let head = u64::from(type_id) << 32 | len << 16 | u64::from(kind) << 8 | place;
+            key.push(&head.to_le_bytes())?;
             key.push(bytes)?;
         }
         Some(key)

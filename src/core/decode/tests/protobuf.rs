@@ -1022,3 +1022,71 @@ fn schemas_list_their_fields_and_those_that_a_shape_lacks() {
     shape.served.absent_is_empty = true;
     assert_eq!(schema.lacks(&shape, Kind::Served), [""; 0]);
 }
+
+/// Records that Google's library for Python wrote, and the descriptors that its compiler wrote, without imports. See
+/// tests/data/protobuf/make.py.
+#[test]
+fn records_of_another_client_are_those_of_json() {
+    const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data");
+    let content = |name: &str| std::fs::read(format!("{FOLDER}/{name}")).expect(name);
+    let file = ProtobufFile::of_descriptors(&content("protobuf/events.binpb")).expect("descriptors");
+    let path = |text| Paths::parse(text).expect(text);
+    let shape = |id, item_id: Option<&str>| {
+        let mut shape = mapped_shape();
+        shape.kind = None;
+        shape.served.request_id = path(id);
+        shape.served.user_id = Some(path("user"));
+        shape.served.ts = path("time");
+        shape.served.items = path("shown");
+        shape.served.item_id = item_id.map(path);
+        shape.served.arms.arm = Some(path("variant"));
+        shape.click.request_id = path(id);
+        shape.click.user_id = Some(path("user"));
+        shape.click.ts = path("time");
+        shape.click.item = path("sku");
+        Decoder::new(SEED, 100, MAX_EXPERIMENTS).reading(Some(&shape))
+    };
+    let (of_protobuf, in_json) = (shape("recId", Some("sku")), shape("rec", None));
+    let text = String::from_utf8(content("avro/events.jsonl")).expect("text");
+    let events: Vec<Json> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    for (name, message, kind) in [("lists", "List", Kind::Served), ("clicks", "Click", Kind::Click)] {
+        let bytes = content(&format!("protobuf/{name}.bin"));
+        let schema = file.by_name(&format!("shop.events.{message}")).expect(message);
+        let mut rest = &bytes[..];
+        let events = events
+            .iter()
+            .filter(|event| event["sku"].is_string() == (kind == Kind::Click));
+        let mut n = 0;
+        for event in events {
+            let (length, behind) = rest.split_first_chunk::<4>().expect("a length");
+            let (record, behind) = behind.split_at(u32::from_le_bytes(*length) as usize);
+            rest = behind;
+            let mut event = event.clone();
+            let fields = event.as_object_mut().expect("an object");
+            fields.retain(|_, value| !value.is_null());
+            fields.entry("variant").or_insert(json!("LINEAR"));
+            if kind == Kind::Click {
+                // These clicks have no user.
+                fields.remove("user");
+            }
+            let at = Position {
+                side: Side::Served,
+                offset: 0,
+                record_ts_ms: 0,
+            };
+            let mut batch = Batch::default();
+            in_json.decode(Some(event.to_string().as_bytes()), Some(kind), at, &mut batch);
+            let found = read_by(&of_protobuf, schema, record, Some(kind));
+            assert!(
+                matches!(found, Read::List { .. } | Read::Click { .. }),
+                "{found:?}"
+            );
+            assert_eq!(found, read(&batch, &batch.events[0]), "{event}");
+            n += 1;
+        }
+        assert!(n > 10 && rest.is_empty(), "{n} {name}");
+    }
+}

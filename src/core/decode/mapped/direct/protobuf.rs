@@ -7,8 +7,9 @@ use super::super::super::hash::Hashes;
 use super::super::super::protobuf::{
     Extent, FieldType, Meaning, MessageType, ProtobufField, ProtobufSchema, Raw, Rule, Types, Wire,
 };
-use super::super::super::range;
+use super::super::super::short_hash::is_ascii;
 use super::super::super::value::Value;
+use super::super::super::{range, time};
 use super::{Direct, DirectReader, EventPart, Found, Leads, Place, checked_id, item_of, part_of_value, set};
 use crate::engine::event::{Body, Kind};
 
@@ -48,6 +49,8 @@ enum Action {
     Take(EventPart, [bool; 2]),
     /// The same for text, which most parts are.
     TakeText(EventPart, [bool; 2]),
+    /// The same for a time that is an integer of milliseconds.
+    TakeMs([bool; 2]),
     /// Take items that are texts, messages with this plan, or any other values.
     TextItems,
     MessageItems(usize),
@@ -147,6 +150,11 @@ impl ProtobufPlan {
                 _ => Action::OtherItems,
             },
             (Leads::To(EventPart::Experiments, _), Rule::Repeated | Rule::Map) => Action::Experiments,
+            (Leads::To(EventPart::Time, of), Rule::Implicit | Rule::Optional(None))
+                if direct.has_milliseconds && matches!(field.of, FieldType::Int64 | FieldType::Uint64) =>
+            {
+                Action::TakeMs(*of)
+            }
             (Leads::To(part, of), Rule::Implicit | Rule::Optional(_)) => match is_text {
                 true => Action::TakeText(*part, *of),
                 false => Action::Take(*part, *of),
@@ -226,6 +234,11 @@ impl ProtobufPlan {
                         _ if text.is_empty() => return None,
                         part => part_of_value(part, of, Value::Text(text), found, reader)?,
                     }
+                }
+                Action::TakeMs(of) => {
+                    // A time that is no valid one may still count as absent.
+                    let ms = i64::try_from(wire.varint()?).ok()?;
+                    set(&mut found.times, of, time::integer_ms(ms).ok()?);
                 }
                 Action::Take(part, of) => {
                     let raw = wire.raw(tag)?;
@@ -381,7 +394,8 @@ impl Step {
                     value => part_of_value(part, of, value, found, reader),
                 }
             }
-            Action::Enter(_) | Action::Override => Some(()),
+            // A record of the other kind has no such time.
+            Action::Enter(_) | Action::Override | Action::TakeMs(_) => Some(()),
         }
     }
 }
@@ -394,12 +408,18 @@ fn text_items(tag: u32, wire: &mut Wire, reader: &mut DirectReader) -> Option<()
     let mut own = *wire;
     loop {
         let id = own.sized()?;
-        if !id.is_ascii() {
+        if !is_ascii(id) {
             std::str::from_utf8(id).ok()?;
         }
         items.push(hash.checked_item(id)?);
-        if !own.comes(tag) {
-            break;
+        // Usually the tag is one byte.
+        match own.rest {
+            [next, rest @ ..] if u32::from(*next) == tag => own.rest = rest,
+            _ => {
+                if !own.comes(tag) {
+                    break;
+                }
+            }
         }
     }
     *wire = own;
