@@ -60,7 +60,7 @@ impl<'a> RawRecord<'a> {
         }
     }
 
-    /// Returns the bytes of a record with what occurs in parts merged; `None` if nothing does.
+    /// Returns the bytes of a record with messages in parts merged; `None` if there are none.
     pub(super) fn merged(self) -> Option<Vec<u8>> {
         match self.schema {
             Some(Schema::Protobuf(schema)) => protobuf::merged(schema, self.bytes),

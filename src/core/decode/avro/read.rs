@@ -254,7 +254,7 @@ impl<'a> AvroBytes<'a> {
 
     /// Enters a block of an array or map, and returns the number of its elements. Each of them has at least a byte.
     #[inline(always)]
-    fn block(&mut self) -> Option<u64> {
+    pub fn block(&mut self) -> Option<u64> {
         let n = self.long()?;
         if n < 0 {
             // The number of the block's bytes, which the elements show anyway.

@@ -316,19 +316,25 @@ impl Direct {
         let items = &mut reader.batch.items;
         let most = items.len() + reader.max_items;
         let mut own = *bytes;
-        let mut n_left = 0;
         if let avro::AvroType::Text = own.type_of(of) {
-            while own.has_next(Some(of), &mut n_left)? {
-                let id = own.sized()?;
-                if !is_ascii(id) {
-                    std::str::from_utf8(id).ok()?;
+            loop {
+                let n = own.block()?;
+                if n == 0 {
+                    break;
                 }
-                items.push(hash.checked_item(id)?);
+                for _ in 0..n {
+                    let id = own.sized()?;
+                    if !is_ascii(id) {
+                        std::str::from_utf8(id).ok()?;
+                    }
+                    items.push(hash.checked_item(id)?);
+                }
                 if items.len() > most {
                     return None;
                 }
             }
         } else {
+            let mut n_left = 0;
             own.enter()?;
             while own.has_next(Some(of), &mut n_left)? {
                 let id = own.within_unions(of)?;

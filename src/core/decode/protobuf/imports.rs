@@ -1,6 +1,6 @@
 //! Compiles schema text, with the files that registries leave out.
 
-use std::cell::RefCell;
+use std::collections::HashSet;
 
 use prost::Message as _;
 use protox::Compiler;
@@ -55,29 +55,23 @@ fn compile_file(name: &str, mut files: Vec<(String, String)>) -> Result<Vec<u8>,
 }
 
 /// Returns the well-known files that a set imports, but does not contain.
-pub(super) fn missing(set: &FileSet, main: &FileDescriptor) -> Result<FileSet, SchemaFault> {
+pub(super) fn missing(set: &FileSet, main: &FileDescriptor) -> Result<Vec<FileDescriptor>, SchemaFault> {
     let all = || set.files.iter().chain([main]);
-    let missing = RefCell::new(FileSet::default());
-    let is_there = |name: &str| {
-        all().any(|file| file.name == name) || missing.borrow().files.iter().any(|file| file.name == name)
-    };
+    let mut names: HashSet<String> = all().map(|file| file.name.clone()).collect();
+    let mut missing = Vec::new();
     for name in all().flat_map(|file| &file.imports) {
         let is_known =
             name.starts_with("google/protobuf/") || CONFLUENT.iter().any(|(known, _)| known == name);
-        if is_there(name) || !is_known {
+        if names.contains(name) || !is_known {
             continue;
         }
-        // It is not an error if it is unknown here: the types of that file are just not read.
+        // If the file is unknown here, fields with its types are just not read.
         let Ok(bytes) = compile_file(name, Vec::new()) else {
             continue;
         };
         let compiled = FileSet::decode(&bytes[..]).map_err(|error| SchemaFault(error.to_string()))?;
-        let new: Vec<FileDescriptor> = compiled
-            .files
-            .into_iter()
-            .filter(|file| !is_there(&file.name))
-            .collect();
-        missing.borrow_mut().files.extend(new);
+        let files = compiled.files.into_iter();
+        missing.extend(files.filter(|file| names.insert(file.name.clone())));
     }
-    Ok(missing.into_inner())
+    Ok(missing)
 }

@@ -1,4 +1,4 @@
-//! Merges what occurs more than once in a record. Almost no record needs this, so all others are only checked for it.
+//! Merges the parts of messages that occur more than once in a record. Almost no record needs it, so others are only checked.
 //!
 //! Protobuf allows a message to be split: the fields of all its occurrences are those of one message, which is the same as the
 //! bytes of all occurrences in a row. If a oneof has several values, the last one counts, and earlier messages are dropped.

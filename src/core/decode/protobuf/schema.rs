@@ -163,7 +163,7 @@ impl ProtobufFile {
             ));
         };
         let missing = imports::missing(&set, &main)?;
-        set.files.extend(missing.files);
+        set.files.extend(missing);
         let mut builder = Builder::default();
         let main_types = builder.declare_file(&main)?;
         for file in &set.files {

@@ -1030,7 +1030,7 @@ fn records_of_another_client_are_those_of_json() {
     const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data");
     let content = |name: &str| std::fs::read(format!("{FOLDER}/{name}")).expect(name);
     let file = ProtobufFile::of_descriptors(&content("protobuf/events.binpb")).expect("descriptors");
-    let path = |text| Paths::parse(text).expect(text);
+    let path = |text: &str| Paths::parse(text).expect("a path");
     let shape = |id, item_id: Option<&str>| {
         let mut shape = mapped_shape();
         shape.kind = None;

@@ -236,7 +236,7 @@ impl ProtobufPlan {
                     }
                 }
                 Action::TakeMs(of) => {
-                    // A time that is no valid one may still count as absent.
+                    // An invalid time may still count as absent.
                     let ms = i64::try_from(wire.varint()?).ok()?;
                     set(&mut found.times, of, time::integer_ms(ms).ok()?);
                 }
