@@ -487,8 +487,8 @@ impl Types {
             Meaning::JsonValue => {
                 let found = occurrences(of, bytes)?;
                 let present = of.fields.iter().zip(found);
-                let present = present.filter_map(|(field, found)| Some((field, found.last?)));
-                match present.last() {
+                let mut present = present.filter_map(|(field, found)| Some((field, found.last?)));
+                match present.next_back() {
                     None => Value::Null,
                     Some((field, raw)) => match self.value(field.of, raw, depth)? {
                         // The only value of its enum.
