@@ -96,8 +96,8 @@ const SINGLE_OBJECT: [u8; 2] = [0xc3, 0x01];
 const GLUE: u8 = 3;
 const GLUE_ZLIB: u8 = 5;
 
-/// Longest path of a message type: messages do not nest deeper in practice.
-const MAX_MESSAGE_DEPTH: usize = 16;
+/// Longest path of a message type. A longer one would begin with a byte that also begins a message.
+const MAX_MESSAGE_DEPTH: i64 = 3;
 
 impl Format {
     pub const ALL: [(&str, Format); 3] = [
@@ -223,14 +223,17 @@ fn glue(record: &[u8]) -> Option<Framed<'_>> {
     })
 }
 
-/// Splits off the path of the message type, if the format has one.
+/// Splits off the path of the message type, if the format has one. `@kafkajs/confluent-schema-registry` writes none, and its
+/// records are of the first message: they begin with the tag of a field, which is at least 8. A path begins with twice its length.
 fn message_type(format: Format, bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     if format != Format::Protobuf {
         return Some((&bytes[..0], bytes));
     }
     let (n, mut rest) = zigzag(bytes)?;
-    let n = usize::try_from(n).ok().filter(|n| *n <= MAX_MESSAGE_DEPTH)?;
-    for _ in 0..n {
+    if !(-MAX_MESSAGE_DEPTH - 1..=MAX_MESSAGE_DEPTH).contains(&n) {
+        return Some((&bytes[..0], bytes));
+    }
+    for _ in 0..usize::try_from(n).ok()? {
         (_, rest) = zigzag(rest)?;
     }
     Some(bytes.split_at(bytes.len() - rest.len()))
@@ -341,9 +344,19 @@ mod tests {
             let expected = (SchemaId::Id(7), indexes.to_vec(), &[8, 1][..]);
             assert_eq!(detect(Format::Protobuf, &record), Some(expected), "{path:?}");
         }
-        for broken in [&[][..], &[4, 2], &[0xff, 0xff], &[80, 0, 0], &[1, 0]] {
+        for broken in [&[][..], &[4, 2], &[0xff, 0xff], &[1, 0], &[7, 0]] {
             let record = [&[0, 0, 0, 0, 7], broken].concat();
             assert_eq!(detect(Format::Protobuf, &record), None, "{broken:?}");
+        }
+    }
+
+    /// `@kafkajs/confluent-schema-registry` writes the message right behind the id.
+    #[test]
+    fn a_message_without_indexes_is_the_first_of_its_file() {
+        for message in [&[8, 1][..], &[9, 0, 0, 0, 0, 0, 0, 0, 0], &[10, 2, b'r', b'7'], &[0x82, 1, 0]] {
+            let record = [&[0, 0, 0, 0, 7], message].concat();
+            let expected = (SchemaId::Id(7), vec![0], message);
+            assert_eq!(detect(Format::Protobuf, &record), Some(expected), "{message:?}");
         }
     }
 
