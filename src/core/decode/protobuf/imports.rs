@@ -2,9 +2,12 @@
 
 use std::collections::HashSet;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use prost::Message as _;
 use protox::Compiler;
 use protox::file::{ChainFileResolver, File, FileResolver, GoogleFileResolver};
+use protox::prost_reflect::prost_types::FileDescriptorProto;
 
 use super::super::avro::SchemaFault;
 use super::descriptors::{FileDescriptor, FileSet};
@@ -29,10 +32,22 @@ struct GivenFiles {
 impl FileResolver for GivenFiles {
     fn open_file(&self, name: &str) -> Result<File, protox::Error> {
         match self.files.iter().find(|(known, _)| known == name) {
-            Some((_, text)) => File::from_source(name, text),
+            Some((_, text)) => match described(name, text) {
+                Some(file) => Ok(file),
+                None => File::from_source(name, text),
+            },
             None => Err(protox::Error::file_not_found(name)),
         }
     }
+}
+
+/// Reads a descriptor in base64, which Confluent's clients for Python and JavaScript register instead of the text of a file. Not
+/// every registry turns it into text. No text in the language of Protobuf is base64.
+fn described(name: &str, text: &str) -> Option<File> {
+    let bytes = STANDARD.decode(text.trim()).ok()?;
+    let mut descriptor = FileDescriptorProto::decode(&bytes[..]).ok()?;
+    descriptor.name = Some(name.to_owned());
+    Some(File::from_file_descriptor_proto(descriptor))
 }
 
 /// Compiles a text to a descriptor set. Its last file is the text's own.

@@ -1,5 +1,7 @@
 //! Records of Protobuf: they give the same events as the same records in JSON.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use proptest::prelude::*;
 use prost_reflect::prost::Message as _;
 use prost_reflect::{
@@ -882,6 +884,32 @@ fn imports_are_given_or_well_known() {
         .to_string();
     assert!(error.contains("without a file"), "{error}");
     assert!(ProtobufFile::of_descriptors(&[0xff]).is_err());
+}
+
+/// Clients for Python and JavaScript register these, and Apicurio returns them as they are.
+#[test]
+fn files_and_imports_may_be_descriptors_in_base64() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let item = "syntax = \"proto3\"; package shop; message Item { string sku = 1; }";
+    let list = "syntax = \"proto3\"; package shop; import \"item.proto\"; message List { Item item = 1; }";
+    for (name, text) in [("item.proto", item), ("list.proto", list)] {
+        std::fs::write(dir.path().join(name), text).expect("it is written");
+    }
+    let set = protox::compile(["list.proto"], [dir.path()]).expect("it is Protobuf");
+    let in_base64 = |name: &str| {
+        let file = set.file.iter().find(|file| file.name() == name).expect("in the set");
+        STANDARD.encode(file.encode_to_vec())
+    };
+    for import in [in_base64("item.proto"), item.to_owned()] {
+        let imports = [("item.proto".to_owned(), import)];
+        let file = ProtobufFile::parse(&in_base64("list.proto"), &imports).expect("a schema");
+        let schema = file.by_name("shop.List").expect("a message");
+        let record = RawRecord {
+            bytes: b"\x0a\x04\x0a\x02i7",
+            schema: Some(schema),
+        };
+        assert_eq!(String::from_utf8_lossy(&record.to_json()), r#"{"item":{"sku":"i7"}}"#);
+    }
 }
 
 fn texts() -> impl Strategy<Value = String> {
