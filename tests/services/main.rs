@@ -3,6 +3,7 @@
 mod bad_input;
 mod check;
 mod dashboards;
+mod encodings;
 mod kafka_security;
 mod live;
 mod packages;

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`kafka`] | Apache Kafka, one process; [`producer`], [`topics`] and [`acls`] act on it, [`proxy`] cuts the network to it, [`gate`] holds back single requests, [`log_files`] damages its logs |
 //! | [`prometheus`] | Prometheus scraping given addresses; `promtool`; [`promql`] parses expressions, [`grafana`] dashboards |
+//! | [`registry`] | a real schema registry; [`front`] puts faults before it, [`clients`] write records by it |
 //! | [`daemon`] | the `abgauge` binary with its log captured; [`busy`] has one that computes every metric under traffic, [`crowd`] one with ten thousand arms, [`trickle`] one whose events are sent one by one |
 //! | [`browser`] | a script of `tests/browser` in headless Chromium |
 //! | [`certificates`], [`https`] | the test's own authority, and a client that trusts it |
@@ -26,9 +27,13 @@ pub mod browser;
 pub mod busy;
 pub mod certificates;
 #[cfg(feature = "real-services")]
+pub mod clients;
+#[cfg(feature = "real-services")]
 pub mod crowd;
 pub mod daemon;
 pub mod exposition;
+#[cfg(feature = "real-services")]
+pub mod front;
 pub mod gate;
 pub mod grafana;
 pub mod http;
@@ -46,6 +51,8 @@ pub mod program;
 pub mod prometheus;
 pub mod promql;
 pub mod proxy;
+#[cfg(feature = "real-services")]
+pub mod registry;
 pub mod tools;
 #[cfg(feature = "real-services")]
 pub mod topics;

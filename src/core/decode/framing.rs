@@ -353,7 +353,12 @@ mod tests {
     /// `@kafkajs/confluent-schema-registry` writes the message right behind the id.
     #[test]
     fn a_message_without_indexes_is_the_first_of_its_file() {
-        for message in [&[8, 1][..], &[9, 0, 0, 0, 0, 0, 0, 0, 0], &[10, 2, b'r', b'7'], &[0x82, 1, 0]] {
+        for message in [
+            &[8, 1][..],
+            &[9, 0, 0, 0, 0, 0, 0, 0, 0],
+            &[10, 2, b'r', b'7'],
+            &[0x82, 1, 0],
+        ] {
             let record = [&[0, 0, 0, 0, 7], message].concat();
             let expected = (SchemaId::Id(7), vec![0], message);
             assert_eq!(detect(Format::Protobuf, &record), Some(expected), "{message:?}");

@@ -897,7 +897,11 @@ fn files_and_imports_may_be_descriptors_in_base64() {
     }
     let set = protox::compile(["list.proto"], [dir.path()]).expect("it is Protobuf");
     let in_base64 = |name: &str| {
-        let file = set.file.iter().find(|file| file.name() == name).expect("in the set");
+        let file = set
+            .file
+            .iter()
+            .find(|file| file.name() == name)
+            .expect("in the set");
         STANDARD.encode(file.encode_to_vec())
     };
     for import in [in_base64("item.proto"), item.to_owned()] {
@@ -908,7 +912,10 @@ fn files_and_imports_may_be_descriptors_in_base64() {
             bytes: b"\x0a\x04\x0a\x02i7",
             schema: Some(schema),
         };
-        assert_eq!(String::from_utf8_lossy(&record.to_json()), r#"{"item":{"sku":"i7"}}"#);
+        assert_eq!(
+            String::from_utf8_lossy(&record.to_json()),
+            r#"{"item":{"sku":"i7"}}"#
+        );
     }
 }
 
