@@ -4,8 +4,8 @@
 //! |---|---|
 //! | Confluent, Apicurio 3 | `00`, an id of 4 bytes; for Protobuf the path of the message type |
 //! | Confluent, in a header | `__value_schema_id`: `00` and such an id, or `01` and 16 bytes |
-//! | Apicurio 2 | `00`, an id of 8 bytes |
-//! | Apicurio, in a header | `apicurio.value.globalId` or `apicurio.value.contentId`: an id of 8 bytes |
+//! | Apicurio 2 | `00`, an id of 8 bytes; for Protobuf a message with the name of the message type |
+//! | Apicurio, in a header | `apicurio.value.globalId` or `apicurio.value.contentId`: an id of 8 bytes; `apicurio.protobuf.type`: that name |
 //! | Avro single object | `C3 01`, a fingerprint of 8 bytes, little-endian |
 //! | AWS Glue | `03`, `00` or `05` (zlib), 16 bytes |
 //!
@@ -60,7 +60,8 @@ pub enum SchemaId {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Framed<'a> {
     pub id: SchemaId,
-    /// Indexes that lead to the message type within a Protobuf file; empty for other formats.
+    /// Indexes that lead to the message type within a Protobuf file, or its name, which begins with a letter. Empty for other formats,
+    /// and if neither is written.
     pub message: &'a [u8],
     pub payload: &'a [u8],
     /// The payload is compressed with zlib.
@@ -86,17 +87,20 @@ impl Headers for NoHeaders {
 const CONFLUENT_HEADER: &CStr = c"__value_schema_id";
 const GLOBAL_ID_HEADER: &CStr = c"apicurio.value.globalId";
 const CONTENT_ID_HEADER: &CStr = c"apicurio.value.contentId";
+const TYPE_HEADER: &CStr = c"apicurio.protobuf.type";
 
-/// Headers that name the schema of a record.
-pub const HEADERS: [&CStr; 3] = [CONFLUENT_HEADER, GLOBAL_ID_HEADER, CONTENT_ID_HEADER];
+/// Headers that name the schema of a record, and its message type.
+pub const HEADERS: [&CStr; 4] = [CONFLUENT_HEADER, GLOBAL_ID_HEADER, CONTENT_ID_HEADER, TYPE_HEADER];
 
 const MAGIC: u8 = 0;
 const GUID_MAGIC: u8 = 1;
 const SINGLE_OBJECT: [u8; 2] = [0xc3, 0x01];
+/// Tag of a text in field 1 of a message.
+const FIELD_1: u8 = 10;
 const GLUE: u8 = 3;
 const GLUE_ZLIB: u8 = 5;
 
-/// Longest path of a message type. A longer one would begin with a byte that also begins a message.
+/// Longest path of a message type. The first byte of a longer one could also be the first byte of a message.
 const MAX_MESSAGE_DEPTH: i64 = 3;
 
 impl Format {
@@ -161,23 +165,30 @@ fn id_and_rest(record: &[u8]) -> Option<(u32, &[u8])> {
 }
 
 fn apicurio2(format: Format, record: &[u8]) -> Option<Framed<'_>> {
-    let (id, payload) = record.strip_prefix(&[MAGIC])?.split_first_chunk()?;
-    let payload = match format {
-        Format::Protobuf => after_type_name(payload)?,
-        Format::Json | Format::Avro => payload,
+    let (id, rest) = record.strip_prefix(&[MAGIC])?.split_first_chunk()?;
+    let (message, payload) = match format {
+        Format::Protobuf => type_name(rest)?,
+        Format::Json | Format::Avro => (&rest[..0], rest),
     };
     Some(Framed {
         id: SchemaId::Global(u64::from_be_bytes(*id)),
-        message: &[],
+        message,
         payload,
         is_compressed: false,
     })
 }
 
-/// Skips the message with the name of the type that Apicurio writes before a Protobuf payload.
-fn after_type_name(bytes: &[u8]) -> Option<&[u8]> {
+/// Splits off the name of the type, which Apicurio writes before a Protobuf payload: a message with the name as its field 1.
+fn type_name(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (named, payload) = sized(bytes)?;
+    let (name, _) = sized(named.strip_prefix(&[FIELD_1])?)?;
+    Some((name, payload))
+}
+
+/// Splits off bytes that are preceded by their number.
+fn sized(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (n, rest) = varint(bytes)?;
-    rest.get(usize::try_from(n).ok()?..)
+    rest.split_at_checked(usize::try_from(n).ok()?)
 }
 
 fn header<'a>(format: Format, record: &'a [u8], headers: &'a dyn Headers) -> Option<Framed<'a>> {
@@ -199,7 +210,8 @@ fn header<'a>(format: Format, record: &'a [u8], headers: &'a dyn Headers) -> Opt
     let eight = |name| Some(u64::from_be_bytes(headers.last(name)?.try_into().ok()?));
     let id = eight(GLOBAL_ID_HEADER).map(SchemaId::Global);
     let id = id.or_else(|| eight(CONTENT_ID_HEADER).map(SchemaId::Content))?;
-    Some(framed(id, &[]))
+    let name = headers.last(TYPE_HEADER).filter(|_| format == Format::Protobuf);
+    Some(framed(id, name.unwrap_or_default()))
 }
 
 fn single_object(record: &[u8]) -> Option<Framed<'_>> {
@@ -224,7 +236,7 @@ fn glue(record: &[u8]) -> Option<Framed<'_>> {
 }
 
 /// Splits off the path of the message type, if the format has one. `@kafkajs/confluent-schema-registry` writes none, and its
-/// records are of the first message: they begin with the tag of a field, which is at least 8. A path begins with twice its length.
+/// records are of the first message: their first byte is the tag of a field, at least 8. The first byte of a path is twice its length.
 fn message_type(format: Format, bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     if format != Format::Protobuf {
         return Some((&bytes[..0], bytes));
@@ -255,6 +267,13 @@ impl<'a> Framed<'a> {
             payload: record,
             is_compressed: false,
         }
+    }
+
+    /// Returns the name of the message type without its package, if the record has it.
+    pub fn message_name(&self) -> Option<&'a str> {
+        let is_letter = |byte: &&u8| byte.is_ascii_alphabetic() || **byte == b'_';
+        self.message.first().filter(is_letter)?;
+        std::str::from_utf8(self.message).ok()
     }
 
     /// Returns the indexes that lead to the message type: `[0]` for the first one of the file, `[1, 0]` for the first one
@@ -374,6 +393,25 @@ mod tests {
         // The same bytes are also a valid record of the other framing.
         let (id, _, payload) = detect(Format::Avro, &record).expect("it has a prefix");
         assert_eq!((id, payload), (SchemaId::Id(0), &record[5..]));
+    }
+
+    #[test]
+    fn apicurio_names_the_message_type() {
+        let record = [&[0, 0, 0, 0, 0, 0, 0, 0, 9, 7, 10, 5][..], b"Click", &[8, 1]].concat();
+        let framed = Framing::Apicurio2.of(Format::Protobuf, &record, &NoHeaders);
+        let framed = framed.expect("it has a prefix");
+        assert_eq!(
+            (framed.message_name(), framed.payload),
+            (Some("Click"), &[8, 1][..])
+        );
+        for broken in [&[][..], &[7, 10], &[7, 18, 5, b'C'], &[2, 10, 5]] {
+            let record = [&[0, 0, 0, 0, 0, 0, 0, 0, 9][..], broken].concat();
+            assert_eq!(
+                Framing::Apicurio2.of(Format::Protobuf, &record, &NoHeaders),
+                None,
+                "{broken:?}"
+            );
+        }
     }
 
     #[test]

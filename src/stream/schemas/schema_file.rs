@@ -107,7 +107,14 @@ fn message(file: &ProtobufFile, framed: &Framed, topic: &TopicFormat) -> RecordT
     let written = match (framed.message, wanted) {
         ([], Some(wanted)) => wanted,
         ([], None) => file.only().or_else(|| file.by_indexes(&[0])),
-        (_, _) => file.by_indexes(&framed.message_indexes()),
+        (_, _) => match framed.message_name() {
+            // Names within the file have no package.
+            Some(name) => file
+                .names()
+                .find(|full| full.rsplit('.').next() == Some(name))
+                .and_then(|full| file.by_name(full)),
+            None => file.by_indexes(&framed.message_indexes()),
+        },
     };
     match (written, wanted) {
         (None, _) => RecordType::Unusable,

@@ -149,8 +149,8 @@ fn every_encoding_gives_the_numbers_of_json() {
         (Client::Python, Format::ProtobufOfBoth, "confluent", &by_registry),
         (Client::Python, Format::ProtobufOfBoth, "header", &by_guid),
         (Client::JavaScript, Format::Protobuf, "confluent", &by_registry),
-        (Client::Java, Format::Protobuf, "header", &by_registry),
-        (Client::Java, Format::Protobuf, "apicurio2", &eight_bytes),
+        (Client::Java, Format::ProtobufOfBoth, "header", &by_registry),
+        (Client::Java, Format::ProtobufOfBoth, "apicurio2", &eight_bytes),
         (Client::Python, Format::Json, "json", &String::new()),
     ]
     .map(|(client, format, framing, settings)| Case::new(&kafka, (client, format, framing), settings));
