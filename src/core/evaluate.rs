@@ -1,8 +1,8 @@
 //! `abgauge evaluate`: the daemon's engine over files, one window over everything.
 //!
-//! Every list is kept to the end of the input: lateness and the bound on the future are off, attribution holds, and all
-//! lists count as settled. The order of lines does not matter, except between lists that contradict each other: the
-//! first one counts.
+//! Lateness and the bound on the future are off, attribution holds, and all lists count as settled. The order of lines does not
+//! matter, except between lists that contradict each other: the first one counts. So an [`Evaluator`] keeps every list to the end
+//! of the input. [`evaluate_files`] settles lists as it goes if the files are ordered by time, with the same numbers.
 //!
 //! By other conventions, cut-offs and with a catalogue:
 //!
@@ -42,6 +42,8 @@
 mod comparison;
 mod evaluation;
 mod groups;
+mod ordered;
+mod reading;
 mod report;
 pub mod source;
 
@@ -51,13 +53,12 @@ use std::num::NonZeroU32;
 use std::path;
 use std::sync::Arc;
 
-use self::source::{EventFields, LongLines};
+use self::reading::RecordReader;
 use crate::decode::catalogue::{self, CatalogueError};
 use crate::decode::schema::RawRecord;
 use crate::decode::shape::{Path, Shape};
-use crate::decode::{Decoder, Explained, FurtherFields, NoUser, UserKey};
-use crate::engine::event::{Batch, Body, Kind, Position, Reason, Side, Unreadable};
-use crate::engine::float_times::FloatTimes;
+use crate::decode::{Decoder, NoUser, UserKey};
+use crate::engine::event::{Batch, Kind, Side};
 use crate::engine::outcome::ClickResult;
 use crate::engine::settling::Settled;
 use crate::engine::{Arm, Engine, RefusedArm, Rules};
@@ -67,17 +68,19 @@ use crate::metrics::{Measures, Ranking};
 use comparison::{Beside, ComparisonInputs};
 pub use comparison::{Compare, ExperimentComparison, HalfTotals};
 pub use evaluation::{Evaluation, GroupNumbers, GroupedNumbers, TotalsByArm};
-use groups::Groups;
 pub use groups::{ABSENT, OTHER_GROUPS};
+pub use ordered::{Progress, evaluate_files};
 pub use report::Report;
 
 /// Records counted at a time.
 const BATCH: usize = 4096;
-/// Maximum number of places reported for each reason of unreadable lines.
-const MAX_PLACES: usize = 3;
 /// Span that settles at once, unless the series needs a shorter one: with few lists, a shorter slot takes more memory than its
 /// lists.
 const SETTLE_MS: i64 = 60 * 60 * 1000;
+/// The same if lists settle as the input is read: a shorter span leaves memory sooner.
+const SETTLE_ORDERED_MS: i64 = 5 * 60 * 1000;
+/// An event that is older than the newest one by more than this is out of order.
+const ORDER_TOLERANCE_MS: i64 = 10 * 60 * 1000;
 /// More than any time that an event may have: switches a bound off.
 const UNBOUNDED_MS: i64 = 10_000_000_000_000;
 
@@ -187,15 +190,25 @@ pub struct UnreadableLines {
     pub places: Vec<String>,
 }
 
+/// Order of events by time, which decides when lists settle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TimeOrder {
+    /// Events of any time may follow, so every list is kept to the end of the input.
+    None,
+    /// Events follow each other within [`ORDER_TOLERANCE_MS`].
+    Together,
+    /// The same among lists, and among clicks.
+    BySide,
+}
+
 /// Reads files one after the other into one engine.
 pub struct Evaluator {
-    /// Shape of events; `None`: our own.
-    shape: Option<Shape>,
-    /// Decoder of events in that shape.
-    decoder: Decoder,
+    records: RecordReader,
     engine: Engine,
-    /// Selection and groups of lists; `None` if all of them count together.
-    further: Option<Further>,
+    /// Numbers of settled lists.
+    ledger: Ledger,
+    /// Totals of complete spans by their start.
+    spans: BTreeMap<i64, TotalsByArm>,
     ranking: Ranking,
     catalogue: Option<Arc<Catalogue>>,
     span_ms: Option<i64>,
@@ -203,111 +216,33 @@ pub struct Evaluator {
     max_state_bytes: u64,
     max_duplicate_share: f64,
     max_user_share: f64,
-    batch: Batch,
-    n_lines: i64,
-    n_lists: u64,
-    /// Times of the first list and of the last one, epoch ms.
-    served_ms: Option<(i64, i64)>,
-    n_lists_without_arm: u64,
-    n_refused_clicks: u64,
-    /// Statistics on the times of lists.
-    float_times: FloatTimes,
-    unreadable: BTreeMap<Reason, UnreadableLines>,
-    /// Warnings of lines that were too long to be read, by file.
-    long_lines: Vec<String>,
-}
-
-/// Fields that select and group lists.
-struct Further {
-    /// Paths of the filters, then the path of the groups.
-    paths: Vec<Path>,
-    fields: FurtherFields,
-    /// Texts of the filters, in the order of their paths.
-    wanted: Vec<String>,
-    groups: Option<Groups>,
-    n_unselected: u64,
-    /// Clicks in lists that were not selected.
-    n_unselected_clicks: u64,
-}
-
-impl Further {
-    fn new(options: &Options, ranking: &Ranking) -> Option<Further> {
-        let by = options.by.as_ref();
-        let paths = options.filters.iter().map(|(path, _)| path);
-        let paths: Vec<Path> = paths.chain(by.map(|by| &by.field)).cloned().collect();
-        (!paths.is_empty()).then(|| Further {
-            fields: FurtherFields::new(&paths),
-            paths,
-            wanted: options.filters.iter().map(|(_, wanted)| wanted.clone()).collect(),
-            groups: by.map(|by| Groups::new(by, options, ranking)),
-            n_unselected: 0,
-            n_unselected_clicks: 0,
-        })
-    }
-
-    /// Decodes a record. Lists that are not selected become ignored events, and so do the clicks in them.
-    fn decode(
-        &mut self,
-        decoder: &Decoder,
-        record: RawRecord,
-        kind: Option<Kind>,
-        at: Position,
-        batch: &mut Batch,
-    ) {
-        let events = decoder.decode_with(&self.fields, record, kind, at, batch);
-        for (range, texts) in events {
-            let of_filters = self.wanted.iter().zip(&texts);
-            let is_selected = of_filters
-                .into_iter()
-                .all(|(wanted, text)| text.as_ref() == Some(wanted));
-            if is_list(batch, range.start) && !is_selected {
-                self.n_unselected += 1;
-                self.n_unselected_clicks += range.len() as u64 - 1;
-                batch.events[range]
-                    .iter_mut()
-                    .for_each(|event| event.body = Body::Ignored);
-                continue;
-            }
-            let Some(groups) = &mut self.groups else {
-                continue;
-            };
-            for event in &batch.events[range] {
-                match &event.body {
-                    Body::Served(list) => {
-                        let value = texts.last().and_then(Option::as_deref);
-                        groups.take_list(value, at, list, batch);
-                    }
-                    Body::Click(_) | Body::PartialClick(_) => groups.take_click(event),
-                    Body::Invalid(..) | Body::Ignored | Body::Skipped => {}
-                }
-            }
-        }
-    }
-}
-
-/// Returns whether an event is a list, readable or not.
-fn is_list(batch: &Batch, event: usize) -> bool {
-    match batch.events.get(event).map(|event| &event.body) {
-        Some(Body::Served(_)) => true,
-        Some(Body::Invalid(_, Some(place))) => {
-            matches!(batch.unreadable.get(*place as usize), Some(Unreadable::List(_)))
-        }
-        _ => false,
-    }
 }
 
 impl Evaluator {
     pub fn new(options: &Options) -> Evaluator {
-        let measures = Measures {
-            catalogue: options.catalogue.is_some(),
-            ..options.measures.clone()
+        Evaluator::for_order(options, TimeOrder::None)
+    }
+
+    fn for_order(options: &Options, order: TimeOrder) -> Evaluator {
+        let ranking = ranking(options);
+        let keep = Keep {
+            total: Some(KeptAggregates::All),
+            starts: Starts::default(),
+            users: match &options.compare {
+                Some(compare) => Users::Everybody(Epochs {
+                    max_lists: compare.max_lists_per_user,
+                    ..Epochs::default()
+                }),
+                None => Users::Nobody,
+            },
+            spans: spans(options.span_ms),
+            catalogue: None,
         };
-        let ranking = Ranking::new(&measures);
         Evaluator {
-            shape: options.shape.clone(),
-            decoder: options.decoder().reading(options.shape.as_ref()),
-            engine: new_engine(options, &ranking),
-            further: Further::new(options, &ranking),
+            records: RecordReader::new(options, &ranking, Side::Served),
+            engine: new_engine(options, &ranking, order),
+            ledger: Ledger::new(&ranking, &keep),
+            spans: BTreeMap::new(),
             ranking,
             catalogue: options.catalogue.clone(),
             span_ms: options.span_ms,
@@ -315,15 +250,6 @@ impl Evaluator {
             max_state_bytes: options.max_state_bytes,
             max_duplicate_share: options.max_duplicate_share,
             max_user_share: options.max_user_share,
-            batch: Batch::default(),
-            n_lines: 0,
-            n_lists: 0,
-            served_ms: None,
-            n_lists_without_arm: 0,
-            n_refused_clicks: 0,
-            float_times: FloatTimes::default(),
-            unreadable: BTreeMap::new(),
-            long_lines: Vec::new(),
         }
     }
 
@@ -345,20 +271,19 @@ impl Evaluator {
         path: &path::Path,
         watch: &dyn Fn(u64),
     ) -> anyhow::Result<()> {
-        let name = source::name(path);
-        let shape = self.shape.clone();
-        let further = self.further_paths();
-        let fields = EventFields {
-            shape: shape.as_ref(),
-            kind,
-            further: &further,
-            ..EventFields::default()
+        let watch = |n_bytes| {
+            watch(n_bytes);
+            Ok(())
         };
-        let decoder = self.decoder.clone();
-        let long = source::read(path, &fields, watch, |number, record| {
-            self.line(record, kind, &decoder, &name, number)
+        let Evaluator {
+            records,
+            engine,
+            max_state_bytes,
+            ..
+        } = self;
+        records.read_file(kind, path, &watch, |records| {
+            count_if_full(engine, &mut records.batch, *max_state_bytes);
         })?;
-        self.note_long_lines(&name, &long);
         self.count();
         Ok(())
     }
@@ -368,102 +293,51 @@ impl Evaluator {
     /// # Errors
     /// Where it cannot be read to its end.
     pub fn read(&mut self, name: &str, input: impl Read) -> anyhow::Result<()> {
-        let shape = self.shape.clone();
-        let further = self.further_paths();
-        let fields = EventFields {
-            shape: shape.as_ref(),
-            further: &further,
-            ..EventFields::default()
-        };
-        let decoder = self.decoder.clone();
-        let long = source::read_stream(input, &fields, |number, record| {
-            self.line(record, None, &decoder, name, number)
+        let Evaluator {
+            records,
+            engine,
+            max_state_bytes,
+            ..
+        } = self;
+        records.read_stream(name, input, |records| {
+            count_if_full(engine, &mut records.batch, *max_state_bytes);
         })?;
-        self.note_long_lines(name, &long);
         self.count();
         Ok(())
     }
 
     /// Reads one JSON line; messages name its place as `name` and `line`.
     pub fn read_record<'a>(&mut self, name: &str, line: u64, record: impl Into<RawRecord<'a>>) {
-        let decoder = self.decoder.clone();
-        self.line(record.into(), None, &decoder, name, line);
-    }
-
-    /// Returns the paths that are read in addition to the shape's.
-    fn further_paths(&self) -> Vec<Path> {
-        self.further
-            .as_ref()
-            .map_or(Vec::new(), |further| further.paths.clone())
-    }
-
-    fn note_long_lines(&mut self, name: &str, long: &LongLines) {
-        if !long.is_empty() {
-            self.long_lines.push(format!("{name}: {long}"));
-        }
-    }
-
-    fn line(&mut self, record: RawRecord, kind: Option<Kind>, decoder: &Decoder, name: &str, number: u64) {
-        let at = Position {
-            side: Side::Served,
-            offset: self.n_lines,
-            record_ts_ms: i64::MAX,
-        };
-        self.n_lines += 1;
-        let start = self.batch.events.len();
-        match &mut self.further {
-            None => decoder.decode_raw(record, kind, at, &mut self.batch),
-            Some(further) => further.decode(decoder, record, kind, at, &mut self.batch),
-        }
-        for event in &self.batch.events[start..] {
-            match &event.body {
-                Body::Invalid(reason, _) => {
-                    self.n_refused_clicks += u64::from(is_click(record, kind, decoder));
-                    let unreadable = self.unreadable.entry(*reason).or_default();
-                    unreadable.n += 1;
-                    if unreadable.places.len() < MAX_PLACES {
-                        unreadable.places.push(format!("{name}:{number}"));
-                    }
-                }
-                Body::Served(list) => {
-                    self.n_lists += 1;
-                    let (first_ms, last_ms) = self.served_ms.unwrap_or((list.ts_ms, list.ts_ms));
-                    self.served_ms = Some((first_ms.min(list.ts_ms), last_ms.max(list.ts_ms)));
-                    self.n_lists_without_arm += u64::from(list.arms.is_empty());
-                    self.float_times.see(list.ts_ms);
-                }
-                Body::Click(_) | Body::PartialClick(_) | Body::Ignored | Body::Skipped => {}
-            }
-        }
-        if self.batch.events.len() >= BATCH {
-            self.count();
-        }
+        self.records.read(record.into(), None, name, line);
+        count_if_full(&mut self.engine, &mut self.records.batch, self.max_state_bytes);
     }
 
     fn count(&mut self) {
-        self.engine.apply(&self.batch, self.max_state_bytes);
-        self.batch.clear();
+        count(&mut self.engine, &mut self.records.batch, self.max_state_bytes);
+    }
+
+    /// Adds up the lists that the engine has settled, if lists settle as they are read.
+    fn settle_passed(&mut self) {
+        if !self.engine.has_settled() {
+            return;
+        }
+        let Evaluator { engine, ledger, .. } = self;
+        ledger.admit(&engine.arms()[ledger.arms().len()..]);
+        let arms = engine.arms().to_vec();
+        let totals = |numbers: Numbers<'_>| {
+            evaluation::totals(numbers, &arms, &self.ranking, self.catalogue.as_deref())
+        };
+        engine.visit_settled(usize::MAX, |settled| {
+            take(ledger, settled, self.span_ms, &totals, &mut self.spans);
+        });
     }
 
     /// Settles everything.
     pub fn finish(mut self) -> Evaluation {
         self.count();
-        let keep = Keep {
-            total: Some(KeptAggregates::All),
-            starts: Starts::default(),
-            users: match &self.compare {
-                Some(compare) => Users::Everybody(Epochs {
-                    max_lists: compare.max_lists_per_user,
-                    ..Epochs::default()
-                }),
-                None => Users::Nobody,
-            },
-            spans: spans(self.span_ms),
-            catalogue: None,
-        };
         self.engine.close_gathered();
-        let mut ledger = Ledger::new(&self.ranking, &keep);
-        ledger.admit(self.engine.arms());
+        let mut ledger = self.ledger;
+        ledger.admit(&self.engine.arms()[ledger.arms().len()..]);
         let refused = self.engine.take_refused();
         refused.iter().for_each(|list| ledger.refuse(list));
         let arms = self.engine.arms().to_vec();
@@ -479,8 +353,9 @@ impl Evaluator {
             evaluation::totals(numbers, &arms, &self.ranking, self.catalogue.as_deref())
         };
         let mut beside = Beside::default();
+        let mut account = self.records.account;
         if let Some((n_lists, n_without_arm)) = self.engine.n_gathered() {
-            (self.n_lists, self.n_lists_without_arm) = (n_lists, n_without_arm);
+            (account.n_lists, account.n_lists_without_arm) = (n_lists, n_without_arm);
         }
         let compared = self.compare.as_ref().map(|compare| ComparisonInputs {
             arms: &arms,
@@ -488,7 +363,7 @@ impl Evaluator {
             compare,
             max_user_share: self.max_user_share,
         });
-        let half_ms = self
+        let half_ms = account
             .served_ms
             .map(|(first_ms, last_ms)| first_ms + (last_ms - first_ms) / 2);
         let halfway = compared.filter(|compared| compared.compare.halfway).zip(half_ms);
@@ -505,14 +380,15 @@ impl Evaluator {
             Settled::Slot { end_ms, .. } => done_ms = *end_ms,
             Settled::Refused { .. } => {}
         };
-        let spans = settle(&mut self.engine, &mut ledger, self.span_ms, &totals, see);
+        let mut spans = self.spans;
+        spans.extend(settle(&mut self.engine, &mut ledger, self.span_ms, &totals, see));
         let changes = self.engine.take_changes();
         let (mut counts, overflowed) = (changes.counts, changes.overflowed);
         counts.count_results(ClickResult::Undecided, self.engine.n_waiting());
         let total = totals(ledger.total());
         let comparisons = compared.map(|compared| compared.comparisons(ledger.total(), &beside, half));
         let exact = !overflowed && !ledger.overflowed();
-        let (n_unselected, n_unselected_clicks, groups) = match self.further {
+        let (n_unselected, n_unselected_clicks, groups) = match self.records.further {
             Some(further) => (further.n_unselected, further.n_unselected_clicks, further.groups),
             None => (0, 0, None),
         };
@@ -523,18 +399,18 @@ impl Evaluator {
             by: groups.map(|groups| groups.finish(self.catalogue.as_ref())),
             comparisons,
             counts,
-            n_lists: self.n_lists,
+            n_lists: account.n_lists,
             n_unselected,
             n_unselected_clicks,
-            n_lists_without_arm: self.n_lists_without_arm,
-            n_refused_clicks: self.n_refused_clicks,
+            n_lists_without_arm: account.n_lists_without_arm,
+            n_refused_clicks: account.n_refused_clicks,
             unlisted,
-            float_times: self.float_times,
+            float_times: account.float_times,
             exact,
             max_duplicate_share: self.max_duplicate_share,
             max_user_share: self.max_user_share,
-            unreadable: self.unreadable,
-            long_lines: self.long_lines,
+            unreadable: account.unreadable,
+            long_lines: account.long_lines,
             ranking: self.ranking,
         }
     }
@@ -551,18 +427,48 @@ fn settle(
     let mut spans = BTreeMap::new();
     engine.close_each(|settled| {
         see(&settled, ledger);
-        let is_slot = ledger.take(settled).is_some();
-        // Count now: the shown items of a catalogue take more memory than their counts.
-        for span_ms in span_ms.iter().filter(|_| is_slot) {
-            let complete = ledger.take_complete(0).into_iter();
-            spans.extend(complete.map(|(number, cell)| (number * span_ms, totals(cell.numbers()))));
-        }
+        take(ledger, settled, span_ms, totals, &mut spans);
     });
     if let Some(span_ms) = span_ms {
         let rest = ledger.cells(0);
         spans.extend(rest.map(|(number, numbers)| (number * span_ms, totals(numbers))));
     }
     spans
+}
+
+/// Adds a list, or a slot, that has settled to the ledger, and the spans that are complete by now.
+fn take(
+    ledger: &mut Ledger,
+    settled: Settled,
+    span_ms: Option<i64>,
+    totals: &dyn Fn(Numbers<'_>) -> TotalsByArm,
+    spans: &mut BTreeMap<i64, TotalsByArm>,
+) {
+    let is_slot = ledger.take(settled).is_some();
+    // Count now: the shown items of a catalogue take more memory than their counts.
+    for span_ms in span_ms.iter().filter(|_| is_slot) {
+        let complete = ledger.take_complete(0).into_iter();
+        spans.extend(complete.map(|(number, cell)| (number * span_ms, totals(cell.numbers()))));
+    }
+}
+
+fn count_if_full(engine: &mut Engine, batch: &mut Batch, max_state_bytes: u64) {
+    if batch.events.len() >= BATCH {
+        count(engine, batch, max_state_bytes);
+    }
+}
+
+fn count(engine: &mut Engine, batch: &mut Batch, max_state_bytes: u64) {
+    engine.apply(batch, max_state_bytes);
+    batch.clear();
+}
+
+/// Returns the columns that are summed.
+fn ranking(options: &Options) -> Ranking {
+    Ranking::new(&Measures {
+        catalogue: options.catalogue.is_some(),
+        ..options.measures.clone()
+    })
 }
 
 /// Returns the spans that a ledger keeps for a series.
@@ -575,23 +481,27 @@ fn spans(span_ms: Option<i64>) -> Vec<Span> {
     span_ms.map(span).into_iter().collect()
 }
 
-/// Creates an engine that keeps every list.
-fn new_engine(options: &Options, ranking: &Ranking) -> Engine {
+/// Creates an engine for events in this order.
+fn new_engine(options: &Options, ranking: &Ranking, order: TimeOrder) -> Engine {
+    let (lateness_ms, longest_ms) = match order {
+        TimeOrder::None => (UNBOUNDED_MS, SETTLE_MS),
+        TimeOrder::Together | TimeOrder::BySide => (ORDER_TOLERANCE_MS, SETTLE_ORDERED_MS),
+    };
     let rules = Rules {
         attribution_ms: options.attribution_ms,
         click_skew_ms: options.click_skew_ms,
         same_list_ms: options.same_list_ms,
-        lateness_ms: UNBOUNDED_MS,
+        lateness_ms,
         max_future_ms: UNBOUNDED_MS,
         slot_ms: options.slot_ms,
         max_lists_per_click: options.max_lists_per_click,
         max_off_list: options.max_off_list,
         max_arms: u32::MAX,
-        one_topic: true,
+        one_topic: order != TimeOrder::BySide,
         gather: (options.shape.as_ref()).and_then(|shape| shape.gather_rules(options.max_items)),
     };
     let mut engine = Engine::new(rules, ranking.clone(), None)
-        .settling_by(settle_ms(options))
+        .settling_by(settle_ms(options, longest_ms))
         .without_live();
     if let Some(catalogue) = &options.catalogue {
         engine.set_catalogue(Arc::clone(catalogue));
@@ -599,20 +509,8 @@ fn new_engine(options: &Options, ranking: &Ranking) -> Engine {
     engine
 }
 
-/// Returns true if a record that cannot be read is a click. It is slow.
-#[cold]
-fn is_click(record: RawRecord, kind: Option<Kind>, decoder: &Decoder) -> bool {
-    let of_click = |event: &Explained| match event {
-        Explained::Refused {
-            place: Some(place), ..
-        } => place.setting.starts_with("click."),
-        _ => false,
-    };
-    decoder.explain(record, kind).iter().any(of_click)
-}
-
-/// Whole slots, and a whole part of a span.
-fn settle_ms(options: &Options) -> i64 {
+/// Returns the span that settles at once: whole slots, and a whole part of a span of the series, not above a bound unless a slot is.
+fn settle_ms(options: &Options, longest_ms: i64) -> i64 {
     let compare = options.compare.as_ref();
     // Which lists of a user come first goes by slot, and by line within one.
     if compare.is_some_and(|compare| compare.max_lists_per_user.is_some()) {
@@ -620,8 +518,8 @@ fn settle_ms(options: &Options) -> i64 {
     }
     let whole = options
         .span_ms
-        .unwrap_or(SETTLE_MS / options.slot_ms * options.slot_ms);
+        .unwrap_or(longest_ms / options.slot_ms * options.slot_ms);
     let is_whole = |n: &i64| whole % (n * options.slot_ms) == 0;
-    let n_slots = (1..=SETTLE_MS / options.slot_ms).rev().find(is_whole);
+    let n_slots = (1..=longest_ms / options.slot_ms).rev().find(is_whole);
     n_slots.unwrap_or(1) * options.slot_ms
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use foldhash::{HashMap, HashMapExt as _};
 
 use super::evaluation::{self, GroupNumbers, GroupedNumbers};
-use super::{BATCH, GroupBy, Options, new_engine, settle};
+use super::{BATCH, GroupBy, Options, TimeOrder, new_engine, settle};
 use crate::engine::Engine;
 use crate::engine::event::{Batch, Body, Event, Position, Served};
 use crate::engine::outcome::Outcome;
@@ -88,7 +88,7 @@ impl Groups {
         }
         self.groups.push(Group {
             name: value.to_owned(),
-            engine: new_engine(&self.options, &self.ranking),
+            engine: new_engine(&self.options, &self.ranking, TimeOrder::None),
             batch: Batch::default(),
         });
         self.by_value.insert(value.to_owned(), self.groups.len() - 1);

@@ -40,6 +40,9 @@ const PARQUET_IN_A_STREAM: &str =
 /// Number of first bytes used to detect the format.
 const HEAD: usize = 512;
 
+/// Callback with the number of bytes read since the last call. An error ends the reading.
+pub(super) type Watch<'a> = dyn Fn(u64) -> io::Result<()> + 'a;
+
 /// Context of an error: a file was opened, but its content cannot be read.
 #[derive(Debug)]
 pub struct ReadContext {
@@ -84,6 +87,27 @@ pub fn read(
     path: &Path,
     fields: &EventFields,
     watch: &dyn Fn(u64),
+    record: impl FnMut(u64, RawRecord),
+) -> anyhow::Result<LongLines> {
+    read_while(
+        path,
+        fields,
+        &|n_bytes| {
+            watch(n_bytes);
+            Ok(())
+        },
+        record,
+    )
+}
+
+/// Reads a file like [`read`], until `watch` fails.
+///
+/// # Errors
+/// Fails like [`read`], and with the error of `watch`.
+pub(super) fn read_while(
+    path: &Path,
+    fields: &EventFields,
+    watch: &Watch,
     mut record: impl FnMut(u64, RawRecord),
 ) -> anyhow::Result<LongLines> {
     if is_standard_input(path) {
@@ -155,7 +179,7 @@ fn open(path: &Path) -> anyhow::Result<File> {
 fn read_file(
     mut file: File,
     fields: &EventFields,
-    watch: &dyn Fn(u64),
+    watch: &Watch,
     record: &mut dyn FnMut(u64, RawRecord),
 ) -> anyhow::Result<LongLines> {
     let metadata = file.metadata()?;
@@ -188,7 +212,7 @@ fn stream(
 fn rows_of_parquet(
     file: File,
     fields: &EventFields,
-    watch: &dyn Fn(u64),
+    watch: &Watch,
     record: &mut dyn FnMut(u64, RawRecord),
 ) -> anyhow::Result<()> {
     parquet::read(file, fields, watch, &mut |number, json| {
@@ -200,7 +224,7 @@ fn rows_of_parquet(
 fn rows_of_parquet(
     _: File,
     _: &EventFields,
-    _: &dyn Fn(u64),
+    _: &Watch,
     _: &mut dyn FnMut(u64, RawRecord),
 ) -> anyhow::Result<()> {
     bail!(
@@ -339,11 +363,11 @@ fn sniff(input: &mut impl Read) -> io::Result<(FileFormat, Cursor<Vec<u8>>)> {
 struct ProgressReader<'a, R> {
     inner: R,
     n_untold: u64,
-    watch: &'a dyn Fn(u64),
+    watch: &'a Watch<'a>,
 }
 
 impl<'a, R> ProgressReader<'a, R> {
-    fn new(inner: R, watch: &'a dyn Fn(u64)) -> Self {
+    fn new(inner: R, watch: &'a Watch<'a>) -> Self {
         ProgressReader {
             inner,
             n_untold: 0,
@@ -358,7 +382,7 @@ impl<R: Read> Read for ProgressReader<'_, R> {
         self.n_untold += n_read as u64;
         // The last report comes with the end, so that all reports add up to the size of the file.
         if n_read == 0 || self.n_untold >= TOLD_AT_A_TIME {
-            (self.watch)(std::mem::take(&mut self.n_untold));
+            (self.watch)(std::mem::take(&mut self.n_untold))?;
         }
         Ok(n_read)
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use abgauge_core::evaluate::{self, Evaluation, Evaluator, Options, source};
+use abgauge_core::evaluate::{self, Evaluation, Options, Progress, evaluate_files, source};
 use abgauge_core::metrics::catalogue::Catalogue;
 use abgauge_core::metrics::{ALPHA_NDCG, Measures};
 use anyhow::Context as _;
@@ -67,13 +67,13 @@ fn read_catalogue(path: &Path, options: &Options) -> anyhow::Result<Catalogue> {
 }
 
 fn read(files: &[InputFile], options: &Options) -> anyhow::Result<Evaluation> {
-    let mut evaluator = Evaluator::new(options);
     let bar = progress(source::total_bytes(files.iter().map(|(_, path)| path)));
-    for (kind, path) in files {
-        evaluator.read_file_of(*kind, path, &|n_bytes| bar.inc(n_bytes))?;
-    }
+    let evaluation = evaluate_files(files, options, &|progress| match progress {
+        Progress::Read(n_bytes) => bar.inc(n_bytes),
+        Progress::Restart => bar.reset(),
+    })?;
     bar.finish_and_clear();
-    Ok(evaluator.finish())
+    Ok(evaluation)
 }
 
 /// Creates a bar with bytes read, rate and remaining time. It is hidden unless standard error is a terminal.

@@ -12,7 +12,7 @@ mod schema;
 mod tests;
 
 use std::fs::File;
-use std::io::{Read as _, Seek as _, SeekFrom};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use anyhow::{Context as _, bail};
@@ -22,6 +22,7 @@ use parquet::schema::types::SchemaDescriptor;
 use self::leaf::{Leaf, LeafValue};
 use self::nested::close;
 use self::schema::FieldShape;
+use super::Watch;
 use super::columns::{EventFields, Layout};
 use super::table::Cells;
 
@@ -39,7 +40,7 @@ struct Damaged;
 pub(super) fn read(
     file: File,
     fields: &EventFields,
-    watch: &dyn Fn(u64),
+    watch: &Watch,
     record: &mut dyn FnMut(u64, &[u8]),
 ) -> anyhow::Result<()> {
     let mut json = Vec::new();
@@ -65,7 +66,7 @@ pub(super) fn read_table(
     file: File,
     columns: &[&str],
     others: Option<&mut Vec<String>>,
-    watch: &dyn Fn(u64),
+    watch: &Watch,
     row: &mut dyn FnMut(u64, Cells) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let open = |schema: &SchemaDescriptor| {
@@ -101,7 +102,7 @@ fn text_of(value: LeafValue) -> Option<String> {
 /// Calls back with each row, and with what `open` returns besides the fields. The callback must read every field exactly once.
 fn each_row<T>(
     mut file: File,
-    watch: &dyn Fn(u64),
+    watch: &Watch,
     open: impl FnOnce(&SchemaDescriptor) -> anyhow::Result<(Vec<FieldShape>, T)>,
     mut row: impl FnMut(u64, &mut [FieldShape], &T) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
@@ -134,15 +135,14 @@ fn each_row<T>(
                 row(number, &mut fields, &opened)?;
             }
             n_left -= n_rows;
-            progress.read(number);
+            progress.read(number)?;
         }
     }
     // If the footer and the row groups disagree, rows are missing.
     if number != n_rows_in_all {
         return Err(Damaged.into());
     }
-    progress.finish();
-    Ok(())
+    Ok(progress.finish()?)
 }
 
 /// Runs the Parquet reader, which sometimes panics on a damaged file. A panic becomes an error.
@@ -220,19 +220,20 @@ struct ReadProgress<'a> {
     n_bytes: u64,
     n_rows: u64,
     n_reported: u64,
-    watch: &'a dyn Fn(u64),
+    watch: &'a Watch<'a>,
 }
 
 impl ReadProgress<'_> {
-    fn read(&mut self, n_rows: u64) {
+    fn read(&mut self, n_rows: u64) -> io::Result<()> {
         // The product may exceed 64 bits.
         let share = u128::from(self.n_bytes) * u128::from(n_rows) / u128::from(self.n_rows.max(1));
         let n_read = u64::try_from(share).unwrap_or(self.n_bytes).min(self.n_bytes);
-        (self.watch)(n_read - self.n_reported);
+        let n_new = n_read - self.n_reported;
         self.n_reported = n_read;
+        (self.watch)(n_new)
     }
 
-    fn finish(self) {
-        (self.watch)(self.n_bytes - self.n_reported);
+    fn finish(self) -> io::Result<()> {
+        (self.watch)(self.n_bytes - self.n_reported)
     }
 }

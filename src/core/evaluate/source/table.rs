@@ -9,7 +9,7 @@ use anyhow::{Context as _, anyhow, bail};
 use flate2::bufread::MultiGzDecoder;
 
 use super::{
-    FileFormat, PACKED_BUFFER, PARQUET_IN_A_STREAM, ProgressReader, ReadContext, ZSTD_WINDOW_LOG,
+    FileFormat, PACKED_BUFFER, PARQUET_IN_A_STREAM, ProgressReader, ReadContext, Watch, ZSTD_WINDOW_LOG,
     is_standard_input, open, sniff,
 };
 
@@ -67,6 +67,10 @@ pub fn read(
     mut row: impl FnMut(u64, Cells) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let row = &mut row;
+    let watch: &Watch = &|n_bytes| {
+        watch(n_bytes);
+        Ok(())
+    };
     let read = if is_standard_input(path) {
         text(std::io::stdin().lock(), columns, others, watch, row)
     } else {
@@ -84,7 +88,7 @@ fn rows(
     file: File,
     columns: &[&str],
     others: Option<&mut Vec<String>>,
-    watch: &dyn Fn(u64),
+    watch: &Watch,
     row: &mut dyn FnMut(u64, Cells) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     super::parquet::read_table(file, columns, others, watch, row)
@@ -95,7 +99,7 @@ fn rows(
     _: File,
     _: &[&str],
     _: Option<&mut Vec<String>>,
-    _: &dyn Fn(u64),
+    _: &Watch,
     _: &mut dyn FnMut(u64, Cells) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     bail!("it is Parquet, which this build cannot read: build with the feature `parquet`, or write CSV");
@@ -106,7 +110,7 @@ fn text(
     input: impl Read,
     columns: &[&str],
     others: Option<&mut Vec<String>>,
-    watch: &dyn Fn(u64),
+    watch: &Watch,
     row: &mut dyn FnMut(u64, Cells) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let mut input = ProgressReader::new(input, watch);

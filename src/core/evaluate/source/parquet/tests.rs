@@ -111,7 +111,7 @@ fn records(file: File) -> anyhow::Result<Vec<(u64, String)>> {
 
 fn records_of(file: File, fields: &EventFields) -> anyhow::Result<Vec<(u64, String)>> {
     let mut records = Vec::new();
-    read(file, fields, &|_| {}, &mut |number, record| {
+    read(file, fields, &|_| Ok(()), &mut |number, record| {
         records.push((number, String::from_utf8_lossy(record).into_owned()));
     })?;
     Ok(records)
@@ -176,7 +176,7 @@ fn cells(columns: &[&str]) -> anyhow::Result<Vec<Cells>> {
     ];
     let file = file(schema, &stored, 2, WriterProperties::default());
     let mut rows = Vec::new();
-    read_table(file, columns, None, &|_| {}, &mut |number, cells| {
+    read_table(file, columns, None, &|_| Ok(()), &mut |number, cells| {
         rows.push(cells);
         assert_eq!(number, rows.len() as u64);
         Ok(())

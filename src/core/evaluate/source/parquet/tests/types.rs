@@ -109,7 +109,7 @@ fn text_that_is_not_utf_8_makes_an_unreadable_record() {
         WriterProperties::default(),
     );
     let mut is_text = None;
-    read(file, &EventFields::default(), &|_| {}, &mut |_, record| {
+    read(file, &EventFields::default(), &|_| Ok(()), &mut |_, record| {
         is_text = Some(std::str::from_utf8(record).is_ok())
     })
     .unwrap();
@@ -189,7 +189,7 @@ fn timestamps_do_not_depend_on_the_unit_of_numbers() {
             shape: Some(&shape),
             ..EventFields::default()
         };
-        read(file, &fields, &|_| {}, &mut |_, record| {
+        read(file, &fields, &|_| Ok(()), &mut |_, record| {
             records.push(record.to_vec());
         })
         .unwrap();
@@ -445,7 +445,10 @@ fn counts_rows_across_row_groups_and_reports_all_bytes() {
     read(
         file,
         &EventFields::default(),
-        &|n| n_reported.set(n_reported.get() + n),
+        &|n| {
+            n_reported.set(n_reported.get() + n);
+            Ok(())
+        },
         &mut |number, _| numbers.push(number),
     )
     .unwrap();
