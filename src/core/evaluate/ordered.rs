@@ -20,13 +20,14 @@ use std::thread::{Scope, ScopedJoinHandle};
 use std::{io, mem, thread};
 
 use super::reading::{LineAccount, RecordReader};
+use super::source;
 use super::{BATCH, Evaluation, Evaluator, Options, TimeOrder, ranking};
 use crate::engine::event::{Batch, Body, Event, Kind, Side};
 use crate::engine::outcome::Outcome;
 
 /// Decoded batches that wait for the engine, by stream.
 const N_WAITING: usize = 2;
-/// Outcomes of events that would have counted if lists were kept longer, or if there were more room.
+/// Outcomes of events that might have another one if every list is kept.
 const REFUSALS: [Outcome; 4] = [
     Outcome::Late,
     Outcome::Future,
@@ -84,7 +85,7 @@ fn streams(files: &[InputFile], options: &Options) -> Option<Vec<FileStream>> {
         .shape
         .as_ref()
         .is_some_and(|shape| shape.gather_rules(options.max_items).is_some());
-    let is_file = |(_, path): &InputFile| path.metadata().is_ok_and(|found| found.is_file());
+    let is_file = |(_, path): &InputFile| source::is_regular_file(path);
     if options.compare.is_some() || options.by.is_some() || is_gathered || !files.iter().all(is_file) {
         return None;
     }

@@ -134,8 +134,7 @@ pub fn read_stream(
 pub fn is_parquet(path: &Path) -> bool {
     let format = || Some(sniff(&mut File::open(path).ok()?).ok()?.0);
     // A pipe cannot be Parquet, which needs seeking.
-    let is_file = !is_standard_input(path) && std::fs::metadata(path).is_ok_and(|found| found.is_file());
-    is_file && format() == Some(FileFormat::Parquet)
+    is_regular_file(path) && format() == Some(FileFormat::Parquet)
 }
 
 /// Returns the name of a path in messages.
@@ -153,12 +152,16 @@ pub fn total_bytes(paths: impl IntoIterator<Item = impl AsRef<Path>>) -> Option<
         .into_iter()
         .map(|path| {
             let path = path.as_ref();
-            std::fs::metadata(path)
-                .ok()
-                .filter(|found| found.is_file() && !is_standard_input(path))
-                .map(|file| file.len())
+            is_regular_file(path)
+                .then(|| Some(std::fs::metadata(path).ok()?.len()))
+                .flatten()
         })
         .sum()
+}
+
+/// Returns whether a path leads to a file that can be read several times, not to a pipe.
+pub(super) fn is_regular_file(path: &Path) -> bool {
+    !is_standard_input(path) && std::fs::metadata(path).is_ok_and(|found| found.is_file())
 }
 
 fn is_standard_input(path: &Path) -> bool {
