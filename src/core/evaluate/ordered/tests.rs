@@ -372,3 +372,31 @@ fn an_error_is_reported_like_by_the_other_way() {
         "{error}"
     );
 }
+
+#[test]
+fn a_click_among_many_lists_starts_reading_again() {
+    let options = Options {
+        attribution_ms: 60 * MINUTE_MS,
+        same_list_ms: MINUTE_MS,
+        ..options(false, false, false)
+    };
+    let mut lines = day();
+    // Its list is settled by then if clicks are expected in their own file only.
+    let ts_ms = T0 + 4_000 * 10_000 + 55 * MINUTE_MS;
+    let text = json!({"type": "click", "request_id": "r4000", "ts": ts_ms, "item": "x"}).to_string();
+    let place = lines.partition_point(|line| line.ts_ms < ts_ms);
+    lines.insert(
+        place,
+        Line {
+            is_list: true,
+            ts_ms,
+            text,
+        },
+    );
+    let (_dir, files) = write(&lines, Layout::Apart(1, false));
+    let sides = streams(&files, &options).expect("heads of one kind");
+    assert_eq!(sides.len(), 2);
+    let (evaluation, n_restarts) = evaluated(&files, &options);
+    assert_eq!(n_restarts, 1);
+    assert_eq!(reported(&evaluation), reported(&twin(&files, &options)));
+}
