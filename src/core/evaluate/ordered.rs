@@ -274,7 +274,7 @@ fn read(
 }
 
 impl Evaluator {
-    /// Counts the events of streams, always those of the stream that is behind. Returns false at the first event that is out of
+    /// Counts the events of streams, always from the stream that is behind. Returns false at the first event that is out of
     /// order.
     fn take_streams(&mut self, streams: &mut [ReadStream]) -> bool {
         let streams_are_mixed = streams.len() < Side::BOTH.len();

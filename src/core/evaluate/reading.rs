@@ -185,7 +185,7 @@ impl RecordReader {
         }
     }
 
-    /// Adds what the readers of several streams have read. The order of files is the one in which they were named.
+    /// Adds the records of several streams. Accounts are added in the order in which the files were named.
     pub fn add(&mut self, streams: Vec<RecordsRead>) {
         let mut accounts = Vec::new();
         for RecordsRead {

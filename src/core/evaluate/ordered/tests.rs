@@ -47,7 +47,7 @@ fn draft(max_back_ms: i64) -> impl Strategy<Value = Draft> {
         })
 }
 
-/// Line of a file, with what decides on the file.
+/// Line of a file, with its kind and time.
 #[derive(Debug, Clone)]
 struct Line {
     is_list: bool,
@@ -72,7 +72,11 @@ fn lines(drafts: &[Draft]) -> Vec<Line> {
                     0 => json!({}),
                     arm => json!({"e": format!("a{arm}"), "f": format!("b{}", arm % 2)}),
                 };
-                let page = if draft.id % 5 == 0 { "home" } else { "shop" };
+                let page = if draft.id.is_multiple_of(5) {
+                    "home"
+                } else {
+                    "shop"
+                };
                 json!({"type": "served", "request_id": id, "ts": ts_ms, "experiments": arms, "items": items, "page": page})
                     .to_string()
             }
@@ -176,7 +180,7 @@ fn reported(evaluation: &Evaluation) -> String {
     let mut json = Vec::new();
     evaluation.report().json(&mut json).expect("memory takes it");
     let counts = &evaluation.counts;
-    let beside = (
+    let others = (
         [
             counts.conflicting_lists,
             counts.repeated_items,
@@ -195,7 +199,7 @@ fn reported(evaluation: &Evaluation) -> String {
         ),
         (evaluation.warnings(), evaluation.notes(), evaluation.losses()),
     );
-    format!("{}\n{beside:?}", String::from_utf8_lossy(&json))
+    format!("{}\n{others:?}", String::from_utf8_lossy(&json))
 }
 
 /// Returns the numbers if every list is kept to the end.
@@ -220,7 +224,7 @@ fn evaluated(files: &[InputFile], options: &Options) -> (Evaluation, u32) {
     (evaluation.expect("it can be read"), n_restarts.into_inner())
 }
 
-/// Drafts and what is done to their lines: lines that change places, and a line of a kind of damage.
+/// Checks that moved lines change no number.
 fn check(
     drafts: &[Draft],
     moved: &[(usize, usize)],
