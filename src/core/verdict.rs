@@ -1,11 +1,13 @@
 //! Result of an arm at a look as one JSON document, the same from a daemon and from a file, and an experiment's summary sentence.
 
+mod label;
 mod sentence;
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+pub use self::label::Label;
 pub use self::sentence::{
     Badge, Chance, ComparedLook, Headline, SentencePart, given_up, lower_ends, of_look, uncompared, waiting,
 };
@@ -15,11 +17,12 @@ use crate::statistics::{ArmReport, ComparisonReport, ListRatio, MetricReport, Me
 /// Version of the document. It changes whenever readers would have to.
 const VERSION: u32 = 1;
 
-/// An arm against its control. Undefined values are absent. An untested arm also lacks `result`, `value`, `state` and `reason`.
+/// An arm against its control. Undefined values are absent. An untested arm also lacks `result`, `value`, `state`, `reason`
+/// and `label`.
 ///
 /// ```json
 /// {"version":1,"experiment":"ranker","arm":"neural","control":"base","result":"hold","value":0,"state":"no_decision",
-///  "reason":"10.2 of 14 days","as_of":1764478200000,"look":1469,"next_decision":1764806400000,
+///  "reason":"10.2 of 14 days","label":"Undecided","as_of":1764478200000,"look":1469,"next_decision":1764806400000,
 ///  "planned_end":1764806400000,"metrics":{"hit_rate@10":{"role":"primary","control":0.25,"arm":0.27,"lift":0.1,"lower":-0.04,"upper":0.25,"p":0.25,
 ///   "p_adjusted":0.5,"p_harm":1.0,"information":0.4,"per_user":{"lift":0.16,"lower":-0.2,"upper":0.6},
 ///   "decision":{"look":1008,"at":1764201600000,"k":1,"lift":0.1,"lower":-0.01,"upper":0.21,"p":0.1,"p_adjusted":0.2}}},
@@ -36,6 +39,8 @@ pub struct ArmVerdict<'a> {
     control: &'a str,
     #[serde(flatten)]
     of_arm: &'a ArmReport,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<Label>,
     #[serde(flatten)]
     report: &'a ComparisonReport,
     metrics: BTreeMap<&'a str, &'a MetricReport>,
@@ -60,6 +65,7 @@ pub fn of_arm<'a>(
         arm,
         control: &settings.control,
         of_arm,
+        label: Label::of(settings, of_arm),
         report,
         metrics: metrics.map(|(id, metric)| (id.as_str(), metric)).collect(),
         checks: Checks::new(report, of_arm),
@@ -219,7 +225,7 @@ mod tests {
     fn a_verdict_has_the_documented_fields_in_their_order() {
         let expected = concat!(
             r#"{"version":1,"experiment":"ranker","arm":"neural","control":"base","result":"hold","value":0,"#,
-            r#""state":"no_decision","reason":"10.2 of 14 days","as_of":1764478200000,"look":1469,"#,
+            r#""state":"no_decision","reason":"10.2 of 14 days","label":"Undecided","as_of":1764478200000,"look":1469,"#,
             r#""next_decision":1764806400000,"planned_end":1764806400000,"metrics":{"hit_rate@10":{"role":"primary","control":0.25,"arm":0.27,"#,
             r#""lift":0.08,"lower":-0.04,"upper":0.2,"p":0.25,"p_adjusted":0.5,"p_harm":1.0,"harm_since":1763500000000,"information":0.4,"#,
             r#""per_user":{"lift":0.157,"lower":-0.2,"upper":0.6},"decision":{"look":1008,"at":1764201600000,"k":1,"#,

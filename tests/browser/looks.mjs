@@ -27,7 +27,7 @@ await withPage(url, options, async (page, objections) => {
   assert.equal(await locate("own").count(), 0);
   assert.equal(await locate("comparison").count(), 0);
   const said = (experiment) => words(locate("experiment", { experiment }).locator("[data-testid=verdict]"));
-  assert.match(await said("ranker"), /^wait too early: lists have settled, and the first look comes/);
+  assert.match(await said("ranker"), /^Collecting too early: lists have settled, and the first look comes/);
   // The primary metric is at 5, and so is what is shown first; the guardrail is over the whole list.
   assert.deepEqual([...new Set(await all("value", "data-key"))], ["mrr@5", "hit_rate@5", "ctr@5"]);
   await pick("k", "whole");
@@ -39,16 +39,16 @@ await withPage(url, options, async (page, objections) => {
   assert.deepEqual(await all("comparison", "data-arm"), [hostile, "blend", "neural", "shadow"]);
   assert.deepEqual(await Promise.all((await locate("looks").locator("h3").all()).map(words)), ["Compared with base", "Each arm on its own"]);
   assert.equal(await words(locate("as-of").first()), "All lists settled from 2025-11-11 19:20 to 2025-11-19 23:30. The sentence and the lifts, with 95% intervals, are as of then; values and counts in the table are current.");
-  const mismatch = `invalid do not trust this: users are split 23:31:23:23, but 25:25:25:25 was planned (base : ${hostile} : blend : neural)`;
+  const mismatch = `Invalid do not trust this: users are split 23:31:23:23, but 25:25:25:25 was planned (base : ${hostile} : blend : neural)`;
   assert.equal(await said("ranker"), mismatch);
   assert.deepEqual(await locate("experiment", { experiment: "ranker" }).locator("[data-testid=sentence] bdi").allInnerTexts(), ["base", hostile, "blend", "neural"]);
-  assert.match(await said("wording"), /^not compared nothing is tested: the configuration names no control/);
+  assert.match(await said("wording"), /^Not compared nothing is tested: the configuration names no control/);
   // One comparison stands open.
   assert.equal(await page.locator("[data-testid=comparison][open]").count(), 1);
   await page.locator("[data-testid=comparison]").evaluateAll((all) => all.forEach((it) => (it.open = true)));
   // Each arm has its state where it stands, and its lift with the interval beside the value; who is too young for one has none.
   const state = (arm) => words(of("arm-state", arm));
-  assert.deepEqual([await state("blend"), await state("neural")], ["no decision", "collecting"]);
+  assert.deepEqual([await state("blend"), await state("neural")], ["Undecided", "Collecting"]);
   const difference = (arm, metric) => words(locate("difference", { arm, metric }));
   assert.equal(await difference("blend", "hit_rate"), "+12.0% (−4.0% to +28.0%)");
   assert.equal(await difference("neural", "hit_rate"), "too early for a lift");
@@ -58,9 +58,9 @@ await withPage(url, options, async (page, objections) => {
   await pollUntil(() => difference("blend", "hit_rate"), (said) => said.includes(" to "));
   assert.equal(await heldIn("ranker"), "The next look is held back. Partition 3 is furthest behind.");
   const decisions = {
-    [hostile]: ["invalid: sample ratio", "hold: 8.2 of 14 days"],
-    blend: ["no decision", "hold: 8.2 of 14 days"],
-    neural: ["collecting", "hold: 8.2 of 14 days"],
+    [hostile]: ["Invalid: sample ratio", "hold: 8.2 of 14 days"],
+    blend: ["Undecided", "hold: 8.2 of 14 days"],
+    neural: ["Collecting", "hold: 8.2 of 14 days"],
     shadow: ["not tested", "It has no share of the users."],
   };
   for (const [arm, expected] of Object.entries(decisions))
@@ -127,7 +127,7 @@ await withPage(url, options, async (page, objections) => {
   // What somebody folded up stays so when the next look comes, which changes the rest by itself.
   await of("comparison", "blend").locator("summary").click();
   console.log("look again");
-  await pollUntil(() => words(of("decision", "neural")), (said) => said === "win");
+  await pollUntil(() => words(of("decision", "neural")), (said) => said === "Better");
   assert.equal(await words(of("decision-reason", "neural")), "promote: 8.2 of 14 days");
   assert.equal((await cells("neural", "mrr@5"))[0], "+12.0%");
   assert.equal(await locate("held").first().isVisible(), false, "looks keep up");
@@ -150,13 +150,13 @@ await withPage(url, options, async (page, objections) => {
   }
   // It says when the next decision is, and advises to plan one where none is planned.
   console.log("look undecided");
-  await pollUntil(() => said("ranker"), (said) => said.startsWith("wait too early: 8.2 of 14 days, next decision Tue 25 Nov; so far "));
+  await pollUntil(() => said("ranker"), (said) => said.startsWith("Undecided too early: 8.2 of 14 days, next decision Tue 25 Nov; so far "));
   const advice = locate("experiment", { experiment: "ranker" }).locator("[data-testid=planning]");
   assert.match(await words(advice), /^No day is planned for the decision\. For the next experiment, set planned_days under \[experiments\.NAME\]/);
   assert.match(await words(of("state-words", "neural")), /Next decision: 2025-11-25 19:20\.$/);
   await checkAccessibility(page, "advice to plan, dark");
   console.log("look as planned");
-  await pollUntil(() => said("ranker"), (said) => said.startsWith("wait too early: 8.2 of 14 days, next decision Tue 25 Nov, planned end Thu 4 Dec; so far "));
+  await pollUntil(() => said("ranker"), (said) => said.startsWith("Undecided too early: 8.2 of 14 days, next decision Tue 25 Nov, planned end Thu 4 Dec; so far "));
   assert.match(await words(of("state-words", "neural")), /Next decision: 2025-11-25 19:20\. Planned end: 2025-12-04 00:00\.$/);
   assert.equal(await advice.isVisible(), false);
   assert.deepEqual(objections, []);

@@ -223,6 +223,21 @@ fn arms_are_compared_with_their_control_by_the_last_look() {
     assert!(said.contains("all is well"), "{said}");
 }
 
+/// Opens a page with one look, and checks what it says about the arms.
+#[track_caller]
+fn check_wording(show: fn(&LookedAt), what: &str) {
+    let server = LookedAt::start();
+    show(&server);
+    let url = format!("http://{}/", server.address);
+    let said = browser::run("wording.mjs", &[&url, what], Duration::from_secs(120));
+    assert!(said.contains("all is well"), "{said}");
+}
+
+#[test]
+fn an_arm_that_is_not_worse_is_neither_a_winner_nor_green() {
+    check_wording(LookedAt::look_not_worse, "not worse");
+}
+
 #[test]
 fn charts_show_their_numbers_to_pointer_and_keys() {
     let mut demo = Daemon::demo(&TRAFFIC);

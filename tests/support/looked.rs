@@ -12,7 +12,7 @@ use abgauge_core::looks::{ArmLook, ExperimentLook, History, Look, MetricLook, Pu
 use abgauge_core::metrics::{ListOutcome, Ranking};
 use abgauge_core::statistics::burn_in::BurnIn;
 use abgauge_core::statistics::{
-    ArmReport, ArmState, Basis, ComparisonReport, DecidedAt, DecidedLook, DecidedMetric, Decision,
+    ArmReport, ArmState, Basis, ComparisonReport, DecidedAt, DecidedLook, DecidedMetric, Decision, Goal,
     InformationGrowth, Interval, ListRatio, MetricDecision, MetricReport, MetricRole, PerUser, Settings,
     Size,
 };
@@ -127,6 +127,23 @@ impl LookedAt {
         }
         let settings = Settings {
             planned_days: planned_end_ms.map(|_| 23.0),
+            ..settings()
+        };
+        self.show_by(settings, report);
+    }
+
+    /// Shows a look at which `neural` wins because it is not worse: the goal is not to be worse by more than 5%.
+    pub fn look_not_worse(&self) {
+        let mut report = sound(ArmState::Win);
+        let metric = metric_of(&mut report, "neural", "mrr@5");
+        let decision = metric.decision.as_mut().expect("it was decided");
+        decision.metric.lift = Some(-0.006);
+        decision.metric.interval = Some(Interval {
+            lower: -0.03,
+            upper: 0.018,
+        });
+        let settings = Settings {
+            goal: Goal::NonInferior,
             ..settings()
         };
         self.show_by(settings, report);
@@ -318,6 +335,22 @@ fn report(as_of_ms: i64, neural: ArmState) -> ComparisonReport {
         arms: arms.into(),
         notes: vec!["a note on what is compared".to_owned()],
     }
+}
+
+/// Returns a report in which no check has failed and only `neural` may be decided.
+fn sound(neural: ArmState) -> ComparisonReport {
+    let mut report = report(SETTLED_END_MS + 1, neural);
+    report.srm_p = Some(0.8);
+    for name in [HOSTILE, "blend"] {
+        let arm = report.arms.get_mut(name).expect("it is there");
+        arm.decision.as_mut().expect("it is tested").state = ArmState::NoDecision;
+    }
+    report
+}
+
+fn metric_of<'a>(report: &'a mut ComparisonReport, arm: &str, metric: &str) -> &'a mut MetricReport {
+    let arm = report.arms.get_mut(arm).expect("it is there");
+    arm.metrics.get_mut(metric).expect("it is there")
 }
 
 /// Returns the report of an arm. Before burn-in it has only values, and a failed check withholds its decision.

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 use self::write::{count, interval, percent, share};
+use super::label::{Label, better, harmed_metric, lies_beyond_zero};
 use crate::nouns::number_of;
 use crate::statistics::chance::{best_of, stretch};
 use crate::statistics::decision::MultiArm;
@@ -22,6 +23,8 @@ use crate::statistics::{
 #[derive(Debug, Clone, PartialEq)]
 pub struct Headline {
     pub badge: Badge,
+    /// The badge in words.
+    pub label: Label,
     pub parts: Vec<SentencePart>,
     /// Number of leading parts that make the claim. The rest is its evidence.
     pub n_claiming: usize,
@@ -367,12 +370,17 @@ impl<'a> ComparedLook<'a> {
         let key = self.decisive(&best);
         let metric = key.and_then(|key| Some((key, best.of.metrics.get(key)?)));
         let headline = Headline::new(Badge::Win, Some(best.name)).name(best.name);
+        let headline = headline.labeled(Label::of(self.settings, best.of));
         let verb = match self.settings.goal {
             Goal::NonInferior => " is not worse than ",
             Goal::Superior if best.of.open_again.is_none() => " beats ",
             Goal::Superior => " beat ",
         };
         let mut headline = headline.text(verb).name(self.control());
+        if let (Goal::NonInferior, Some((key, _))) = (self.settings.goal, metric) {
+            let margin = share(self.settings.margin(key), 1);
+            headline = headline.text(format!(" by more than {margin}"));
+        }
         if let Some((key, metric)) = metric {
             headline = headline.text(format!(": {}{}", best.lift(key, metric), best.open_again()));
         }
@@ -401,6 +409,7 @@ impl<'a> ComparedLook<'a> {
 
     fn harm(&self, first: TestedArm, n_worse: usize, n_arms: usize) -> Headline {
         let headline = Headline::new(Badge::Harm, Some(first.name)).name(first.name);
+        let headline = headline.labeled(Label::of(self.settings, first.of));
         let mut headline = headline.text(" is worse than ").name(self.control());
         let worst = self.worst_metric(&first);
         if let Some((key, metric)) = worst {
@@ -439,38 +448,15 @@ impl<'a> ComparedLook<'a> {
     fn worst_metric<'b>(&self, arm: &TestedArm<'b>) -> Option<(&'a str, &'b MetricReport)> {
         match arm.is(&[ArmState::Loss]) {
             true => self.worst_at_decision(arm),
-            false => self.worst_of_all_looks(arm),
+            false => harmed_metric(self.settings, arm.of),
         }
-    }
-
-    /// Returns the harmed metric with the smallest p of harm, first among those that are worse now. Without a harmed metric, all
-    /// watched ones are candidates.
-    fn worst_of_all_looks<'b>(&self, arm: &TestedArm<'b>) -> Option<(&'a str, &'b MetricReport)> {
-        let keys = self.settings.watched().into_iter();
-        let mut candidates: Vec<_> = keys
-            .filter_map(|key| Some((key, arm.of.metrics.get(key)?)))
-            .collect();
-        let is_harmed = |metric: &MetricReport| metric.harm_since_ms.is_some();
-        if candidates.iter().any(|(_, metric)| is_harmed(metric)) {
-            candidates.retain(|(_, metric)| is_harmed(metric));
-        }
-        let p = |metric: &MetricReport| metric.p_harm.unwrap_or(1.0);
-        let is_worse =
-            |key: &str, metric: &MetricReport| metric.lift.is_some_and(|lift| self.better(key, lift) < 0.0);
-        // p of harm is running, so a metric with a small p may be better by now.
-        if candidates.iter().any(|(key, metric)| is_worse(key, metric)) {
-            candidates.retain(|(key, metric)| is_worse(key, metric));
-        }
-        candidates
-            .into_iter()
-            .min_by(|(_, a), (_, b)| p(a).total_cmp(&p(b)))
     }
 
     /// Returns the primary that lost with the smallest p.
     fn worst_at_decision<'b>(&self, arm: &TestedArm<'b>) -> Option<(&'a str, &'b MetricReport)> {
         self.first_at_decision(arm, -1.0)
             // An earlier version stored no numbers of its decision, so the test of harm names the metric.
-            .or_else(|| self.worst_of_all_looks(arm))
+            .or_else(|| harmed_metric(self.settings, arm.of))
     }
 
     /// Returns the primary with the smallest p at the current decision among those that are better, or worse if `sign` is −1.
@@ -503,6 +489,7 @@ impl<'a> ComparedLook<'a> {
         let (reason, dates) = (&of.decision.reason, self.dates_ahead());
         if arms.iter().all(|arm| arm.is(&[ArmState::Collecting])) {
             let headline = Headline::new(Badge::Early, Some(of.name));
+            let headline = headline.labeled(Some(Label::Collecting));
             return headline.text(format!("too early: too few users or clicks ({reason}){dates}"));
         }
         let waits = self.report.next_decision_ms.is_some();
@@ -582,8 +569,27 @@ impl<'a> ComparedLook<'a> {
         format!("{values}, {lists}{split}")
     }
 
-    /// Returns the primary that is most significantly better, else the first.
+    /// Returns the primary that a win is about: the one that is most significantly better, else the first.
     fn decisive(&self, arm: &TestedArm) -> Option<&'a str> {
+        // A goal of not being worse is reached by all primaries, so the one closest to its margin is shown.
+        if self.settings.goal == Goal::NonInferior {
+            let room = |key: &&String| -> Option<f64> {
+                let Interval { lower, upper } = arm.shown(arm.of.metrics.get(*key)?).1?;
+                let [lower, upper] = [lower, upper].map(|end| self.better(key, end));
+                Some(lower.min(upper) + self.settings.margin(key))
+            };
+            let known = self
+                .settings
+                .primary
+                .iter()
+                .filter_map(|key| Some((key, room(&key)?)));
+            let closest = known.min_by(|(_, a), (_, b)| a.total_cmp(b));
+            return closest.map(|(key, _)| key.as_str()).or(self
+                .settings
+                .primary
+                .first()
+                .map(String::as_str));
+        }
         let best = self.first_at_decision(arm, 1.0).map(|(key, _)| key);
         best.or_else(|| self.settings.primary.first().map(String::as_str))
     }
@@ -617,16 +623,11 @@ impl<'a> ComparedLook<'a> {
     }
 
     fn better(&self, key: &str, lift: f64) -> f64 {
-        match self.settings.lower_is_better.contains(key) {
-            true => -lift,
-            false => lift,
-        }
+        better(self.settings, key, lift)
     }
 
-    /// Reports whether the whole interval is better, or worse if `sign` is −1.
     fn lies_beyond_zero(&self, key: &str, metric: &MetricReport, sign: f64) -> bool {
-        let ends = metric.interval.map(|Interval { lower, upper }| [lower, upper]);
-        ends.is_some_and(|ends| ends.iter().all(|end| sign * self.better(key, *end) > 0.0))
+        lies_beyond_zero(self.settings, key, metric, sign)
     }
 
     fn chance(&self) -> Option<Chance> {
@@ -688,12 +689,18 @@ impl Headline {
     fn new(badge: Badge, arm: Option<&str>) -> Headline {
         Headline {
             badge,
+            label: badge.label(),
             parts: Vec::new(),
             // All parts make the claim until `resting_on` ends it.
             n_claiming: usize::MAX,
             arm: arm.map(str::to_owned),
             chance: None,
         }
+    }
+
+    fn labeled(mut self, label: Option<Label>) -> Headline {
+        self.label = label.unwrap_or(self.label);
+        self
     }
 
     fn text(mut self, text: impl Into<String>) -> Headline {
@@ -753,19 +760,33 @@ impl Badge {
             Badge::Waiting => "waiting",
         }
     }
+
+    /// Returns the usual label. An experiment that names an arm has the label of that arm.
+    fn label(self) -> Label {
+        match self {
+            Badge::Win => Label::Better,
+            Badge::Harm => Label::Worse,
+            Badge::NoEffect => Label::NoEffect,
+            Badge::Open | Badge::Early => Label::Undecided,
+            Badge::Invalid => Label::Invalid,
+            Badge::Uncompared => Label::NotCompared,
+            Badge::Waiting => Label::Collecting,
+        }
+    }
 }
 
 /// Serializes as
 ///
 /// ```json
-/// {"badge":"win","sentence":"neural beats control: …","parts":[{"name":"neural"}," beats ",{"name":"control"},": …"],"arm":"neural",
+/// {"badge":"win","label":"Better","sentence":"neural beats control: …","parts":[{"name":"neural"}," beats ",{"name":"control"},": …"],"arm":"neural",
 ///  "n_claiming":4,"chance":"best of 300 by chance alone: up to +34.0%"}
 /// ```
 /// `arm` and `chance` are null if there is none.
 impl Serialize for Headline {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut headline = serializer.serialize_struct("Said", 6)?;
+        let mut headline = serializer.serialize_struct("Said", 7)?;
         headline.serialize_field("badge", self.badge.name())?;
+        headline.serialize_field("label", &self.label)?;
         headline.serialize_field("sentence", &self.sentence(str::to_owned))?;
         headline.serialize_field("parts", &self.parts)?;
         headline.serialize_field("n_claiming", &self.n_claiming.min(self.parts.len()))?;

@@ -8,7 +8,7 @@ import { $, attribute, hintAtMore, keyed, note, stamp, text } from "./document.j
 import { controlOf } from "./download.js";
 import { asOf, drawLooks, interval, lift, planning } from "./looks.js";
 import { drawSettling } from "./settling.js";
-import { BADGES, STATES, WORDS, count, metricOf, near, percentage, signed, some, span, visible } from "./words.js";
+import { LABELS, WORDS, count, metricOf, near, percentage, signed, some, span, stateOf, visible } from "./words.js";
 
 const VIEWS = { both: ["settled", "live"], settled: ["settled"], live: ["live"] };
 const VIEW_NOTES = { live: "every list as soon as it is read", settled: "lists that no click can change any more: compare arms on this" };
@@ -153,20 +153,15 @@ function drawAbout(node, { control, arms, n_arms: nArms, n_found: nFound, contex
   text(alone, isAlone ? "all experiments" : `all ${some(nFound, "arm")}`);
 }
 
-/** An upgraded daemon may send badges that this page does not know. */
-function badgeOf({ badge }) {
-  return BADGES[badge] ?? { name: badge, help: null };
-}
-
 /** Draws the headline of an experiment. Names in it keep their own text direction. */
 function verdictOf(node) {
   const [badge, sentence] = ["badge", "sentence"].map((testid) => $(`[data-testid=${testid}]`, node));
   let drawn = null;
   return ({ verdict, looks, context: { stream } }) => {
-    const { name, help } = badgeOf(verdict);
-    attribute($("[data-testid=verdict]", node), "data-badge", verdict.badge);
-    text(badge, name);
-    attribute(badge, "data-tip", help);
+    for (const key of ["badge", "label"]) attribute($("[data-testid=verdict]", node), `data-${key}`, verdict[key]);
+    text(badge, verdict.label);
+    // An upgraded daemon may send labels that this page does not know.
+    attribute(badge, "data-tip", LABELS[verdict.label] ?? null);
     if (drawn !== verdict.sentence) {
       const parts = verdict.parts.map(part);
       const basis = document.createElement("span");
@@ -196,8 +191,8 @@ function verdictLine({ name }) {
   return {
     node,
     draw({ verdict }) {
-      attribute(node, "data-badge", verdict.badge);
-      text(kind, badgeOf(verdict).name);
+      attribute(node, "data-label", verdict.label);
+      text(kind, verdict.label);
       if (drawn !== verdict.sentence) sentence.replaceChildren(...verdict.parts.slice(0, verdict.n_claiming).map(part));
       drawn = verdict.sentence;
     },
@@ -283,12 +278,11 @@ function armRow({ name, experiment }) {
     draw(arm) {
       const { stream, columns } = arm.context;
       badge.hidden = !arm.isControl;
-      const { state: said, result } = arm.comparison ?? {};
+      const { state: said, label } = arm.comparison ?? {};
       state.hidden = said === undefined;
-      text(state, STATES[said]?.name ?? said ?? "");
+      text(state, stateOf(arm.comparison ?? {}));
       attribute(state, "data-state", said);
-      attribute(state, "data-result", result);
-      attribute(node, "data-result", result);
+      for (const it of [state, node]) attribute(it, "data-label", label);
       node.classList.toggle("control", arm.isControl);
       const age = stream.live_end_ms == null ? null : Math.max(0, stream.live_end_ms - arm.last_list_ms) / 1000;
       text(last, age === null ? "" : `newest list ${span(age)} ago`);

@@ -2,7 +2,7 @@
 
 import { $, attribute, hintAtMore, keyed, lines, note, stamp, text } from "./document.js";
 import { drawOwn } from "./own.js";
-import { ROLES, STATES, clock, date, digitsOf, idsPerUser, metricOf, number, percentage, probability, signed, visible } from "./words.js";
+import { ROLES, STATES, clock, date, digitsOf, idsPerUser, metricOf, number, percentage, probability, signed, stateOf, visible } from "./words.js";
 
 /** Looks are ten minutes of event time apart. A look that is late by more than two intervals is held back. */
 const LATE_MS = 20 * 60_000;
@@ -91,11 +91,11 @@ function comparisonOf({ name, experiment, isOpen }) {
 }
 
 function drawComparison(node, comparison) {
-  const { control, state, result, reason, next_decision: next, planned_end: end, metrics, checks, notes, order } = comparison;
+  const { control, state, label, result, reason, next_decision: next, planned_end: end, metrics, checks, notes, order } = comparison;
   const decision = $("[data-testid=decision]", node);
-  text(decision, state === undefined ? "not tested" : (STATES[state]?.name ?? state));
+  text(decision, state === undefined ? "not tested" : stateOf(comparison));
   attribute(decision, "data-state", state);
-  attribute(decision, "data-result", result);
+  attribute(decision, "data-label", label);
   text($("[data-testid=decision-reason]", node), state === undefined ? "It has no share of the users." : `${RESULTS[result]}${reason ? `: ${visible(reason)}` : ""}`);
   const isWithoutShares = reason === NO_SHARES;
   node.classList.toggle("without-shares", isWithoutShares);

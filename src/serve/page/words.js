@@ -46,31 +46,38 @@ export const WORDS = {
   clicks: "Distinct items of these lists that were clicked.",
 };
 
-/** States of an arm and their meaning. */
+/** States of an arm: their meaning, and the failed check of an invalid one. */
 export const STATES = {
-  collecting: { name: "collecting", help: "There are too few users or clicks for any test." },
-  no_decision: { name: "no decision", help: "Nothing is decided. That does not mean that there is no difference." },
-  no_effect: { name: "no effect", help: "The arm's effect on the primary metrics is smaller than the smallest effect that matters (mde)." },
-  win: { name: "win", help: "The arm reaches the goal, and every guardrail holds." },
-  loss: { name: "loss", help: "A primary metric is worse than the control's." },
-  harm: { name: "harm", help: "The arm makes a metric worse, or did on some day. This is tested at every look, independently of decisions, and never withdrawn." },
-  "invalid(srm)": { name: "invalid: sample ratio", help: "Users are not split as planned in shares: assignment or logging is broken. Ignore the lifts." },
-  "invalid(multi_arm)": { name: "invalid: users in two arms", help: "Too many users were seen in two arms. Ignore the lifts." },
-  "invalid(users)": { name: "invalid: users", help: "Too many lists have no user, so intervals would be too narrow, or one user has too many lists. No lifts are shown." },
-  "invalid(refused)": { name: "invalid: refused events", help: "An arm loses a different share of its lists or clicks than the control: its log is broken, or written late. Ignore the lifts." },
-  "invalid(list_ratio)": { name: "invalid: list ratio", help: "The arm changes how many lists a user gets, or the shares are wrong. Ignore the lifts." },
+  collecting: { help: "There are too few users or clicks for any test." },
+  no_decision: { help: "Nothing is decided. That does not mean that there is no difference." },
+  no_effect: { help: "The arm's effect on the primary metrics is smaller than the smallest effect that matters (mde)." },
+  win: { help: "The arm reaches the goal, and no guardrail is in the way." },
+  loss: { help: "A primary metric is worse than the control's." },
+  harm: { help: "The arm makes a metric worse, or did on some day. This is tested at every look, independently of decisions, and never withdrawn." },
+  "invalid(srm)": { check: "sample ratio", help: "Users are not split as planned in shares: assignment or logging is broken. Ignore the lifts." },
+  "invalid(multi_arm)": { check: "users in two arms", help: "Too many users were seen in two arms. Ignore the lifts." },
+  "invalid(users)": { check: "users", help: "Too many lists have no user, so intervals would be too narrow, or one user has too many lists. No lifts are shown." },
+  "invalid(refused)": { check: "refused events", help: "An arm loses a different share of its lists or clicks than the control: its log is broken, or written late. Ignore the lifts." },
+  "invalid(list_ratio)": { check: "list ratio", help: "The arm changes how many lists a user gets, or the shares are wrong. Ignore the lifts." },
 };
 
-/** Kinds of headlines of an experiment and their meaning. */
-export const BADGES = {
-  win: { name: "winner", help: "An arm is better than the control, or not worse if that is the goal, by the configured tests. The lift and its interval are from the decision look." },
-  harm: { name: "worse", help: "An arm is worse than the control, and none is better." },
-  no_effect: { name: "no effect", help: "All lifts are within the smallest effect that matters (mde)." },
-  open: { name: "undecided", help: "The time to decide has come without a significant difference. That does not mean that there is no difference." },
-  early: { name: "wait", help: "Nothing is decided yet. You may check the lift as often as you like, but if you stop at a lucky moment it will be too high." },
-  invalid: { name: "invalid", help: "A check failed: assignment or logging is broken, and no number can be trusted." },
-  uncompared: { name: "not compared", help: "No arm is tested against a control; the sentence says why. A control, and the shares of the users, are set under [experiments.NAME] in the configuration." },
-  waiting: { name: "wait", help: "Nothing has settled yet, or no look has been taken: looks are ten minutes of event time apart." },
+/** The state of an arm in words: its label, with the failed check of an invalid one. */
+export function stateOf({ state, label }) {
+  const check = STATES[state]?.check;
+  return (label ?? state ?? "") + (check ? `: ${check}` : "");
+}
+
+/** Meanings of the labels of an experiment. */
+export const LABELS = {
+  Better: "An arm is better than the control by the configured tests. The lift and its interval are from the decision look.",
+  "Not worse": "The goal is not to be worse: an arm is not worse than the control by more than its margin. It need not be better. The lift and its interval are from the decision look.",
+  Worse: "An arm is worse than the control, and none is better.",
+  "Probably harmful": "The test of harm, which looks at one side only, says that an arm makes a metric worse. The usual interval still includes 0.",
+  "No effect": "All lifts are within the smallest effect that matters (mde).",
+  Undecided: "Nothing is decided. That does not mean that there is no difference. You may check the lift as often as you like, but if you stop at a lucky moment it will be too high.",
+  Collecting: "There are too few settled lists, users or clicks for any test.",
+  Invalid: "A check failed: assignment or logging is broken, and no number can be trusted.",
+  "Not compared": "No arm is tested against a control; the sentence says why. A control, and the shares of the users, are set under [experiments.NAME] in the configuration.",
 };
 
 /** Roles of metrics that affect a decision. */

@@ -602,3 +602,41 @@ fn an_invalid_arm_is_named_next_to_a_winner() {
          not read draft",
     );
 }
+
+#[test]
+fn an_arm_that_is_not_worse_is_not_called_a_winner() {
+    let mut world = World::new(&[("neural", ArmState::Win, [-0.03, -0.006, 0.018])]);
+    world.settings.goal = Goal::NonInferior;
+    world.check(
+        Badge::Win,
+        "neural is not worse than control by more than 5.0%: CTR@10 −0.6% (−3.0% to +1.8%), 9.94% against 10.00%, 18,211 against 18,311 lists, split as planned",
+    );
+    assert_eq!(world.headline().label, Label::NotWorse);
+    // The primary that is closest to its margin is shown.
+    world.settings.primary.push("mrr".to_owned());
+    let metrics = &mut world.report.arms.get_mut("neural").expect("it is there").metrics;
+    let interval = Some(Interval {
+        lower: -0.04,
+        upper: 0.0,
+    });
+    let mrr = MetricReport {
+        lift: Some(-0.02),
+        interval,
+        ..metrics["ctr@10"]
+    };
+    metrics.insert("mrr".to_owned(), mrr);
+    let words = world.headline().sentence(str::to_owned).replace('\u{a0}', " ");
+    assert!(
+        words.contains("by more than 5.0%: MRR −2.0% (−4.0% to ±0.0%)"),
+        "{words}"
+    );
+    world.settings.goal = Goal::Superior;
+    assert_eq!(world.headline().label, Label::Better);
+}
+
+#[test]
+fn harm_is_only_probable_while_its_interval_includes_zero() {
+    let label = |lift| World::new(&[("neural", ArmState::Harm, lift)]).headline().label;
+    assert_eq!(label([-0.226, -0.108, 0.01]), Label::ProbablyHarmful);
+    assert_eq!(label([-0.3, -0.2, -0.1]), Label::Worse);
+}
