@@ -223,7 +223,7 @@ fn arms_are_compared_with_their_control_by_the_last_look() {
     assert!(said.contains("all is well"), "{said}");
 }
 
-/// Opens a page with one look, and checks what it says about the arms.
+/// Opens a page with one look, and checks its wording.
 #[track_caller]
 fn check_wording(show: fn(&LookedAt), what: &str) {
     let server = LookedAt::start();

@@ -72,7 +72,7 @@ export const LABELS = {
   Better: "An arm is better than the control by the configured tests. The lift and its interval are from the decision look.",
   "Not worse": "The goal is not to be worse: an arm is not worse than the control by more than its margin. It need not be better. The lift and its interval are from the decision look.",
   Worse: "An arm is worse than the control, and none is better.",
-  "Probably harmful": "The test of harm, which looks at one side only, says that an arm makes a metric worse. The usual interval still includes 0.",
+  "Probably harmful": "By the one-sided test of harm, an arm makes a metric worse. The two-sided interval shown here still includes 0.",
   "No effect": "All lifts are within the smallest effect that matters (mde).",
   Undecided: "Nothing is decided. That does not mean that there is no difference. You may check the lift as often as you like, but if you stop at a lucky moment it will be too high.",
   Collecting: "There are too few settled lists, users or clicks for any test.",
