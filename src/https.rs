@@ -33,16 +33,16 @@ pub(crate) struct Identity<'a> {
     pub files: &'a TlsFiles,
 }
 
+/// Client of HTTP and HTTPS.
+pub(crate) type HttpsClient = Client<HttpsConnector<HttpConnector>, Body>;
+
 /// Creates a client without idle connections, because the next request may be hours away.
-pub(crate) fn client(tls: ClientConfig) -> Client<HttpsConnector<HttpConnector>, Body> {
+pub(crate) fn client(tls: ClientConfig) -> HttpsClient {
     client_with_pool(tls, 0)
 }
 
 /// Creates a client that keeps up to `n_idle` connections for further requests.
-pub(crate) fn client_with_pool(
-    tls: ClientConfig,
-    n_idle: usize,
-) -> Client<HttpsConnector<HttpConnector>, Body> {
+pub(crate) fn client_with_pool(tls: ClientConfig, n_idle: usize) -> HttpsClient {
     let connector = HttpsConnectorBuilder::new()
         .with_tls_config(tls)
         .https_or_http()

@@ -31,6 +31,14 @@ const CLICK: Keys = Keys {
     schema: "schemas.click",
 };
 
+/// Settings of a topic's encoding, as written.
+struct Written<'a> {
+    format: &'a Spanned<String>,
+    message: &'a Option<Spanned<String>>,
+    framing: &'a Spanned<String>,
+    schema: &'a Option<Spanned<String>>,
+}
+
 /// Files that can hold a schema, for remedies.
 const FILES: &str =
     "name an Avro schema (.avsc) or, for Protobuf, a descriptor set (.desc, .binpb) or a .proto file";
@@ -38,13 +46,13 @@ const FILES: &str =
 pub(super) fn formats(raw: &Raw, report: &mut ErrorReport) -> Formats {
     let (served, click) = (&raw.events.served, &raw.events.click);
     let registry = registry(&raw.registry, report);
-    let mut topic = |keys: &Keys,
-                     (format, message, framing, schema): (
-        &Spanned<String>,
-        &Option<Spanned<String>>,
-        &Spanned<String>,
-        &Option<Spanned<String>>,
-    )| {
+    let mut topic = |keys: &Keys, written: Written| {
+        let Written {
+            format,
+            message,
+            framing,
+            schema,
+        } = written;
         let topic = TopicFormat {
             format: choice(keys.format, format, &Format::ALL, report).unwrap_or_default(),
             message: message.as_ref().map(|message| message.get_ref().clone()),
@@ -77,16 +85,21 @@ pub(super) fn formats(raw: &Raw, report: &mut ErrorReport) -> Formats {
     let topics = [
         topic(
             &SERVED,
-            (
-                &served.format,
-                &served.message,
-                &served.framing,
-                &raw.schemas.served,
-            ),
+            Written {
+                format: &served.format,
+                message: &served.message,
+                framing: &served.framing,
+                schema: &raw.schemas.served,
+            },
         ),
         topic(
             &CLICK,
-            (&click.format, &click.message, &click.framing, &raw.schemas.click),
+            Written {
+                format: &click.format,
+                message: &click.message,
+                framing: &click.framing,
+                schema: &raw.schemas.click,
+            },
         ),
     ];
     of_one_topic(raw, &topics, report);

@@ -13,16 +13,13 @@ use base64::engine::general_purpose::STANDARD;
 use futures_util::{StreamExt as _, stream};
 use hyper::header::{ACCEPT, AUTHORIZATION, HeaderValue, USER_AGENT};
 use hyper::{Request, StatusCode};
-use hyper_rustls::HttpsConnector;
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
 use serde::Deserialize;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::{DENIED_AFTER, Known, SchemaFile, Schemas};
-use crate::https::{self, AGENT, Identity, Named};
+use crate::https::{self, AGENT, HttpsClient, Identity, Named};
 use crate::settings::{HttpUrl, Registry, RegistryCredentials, UnusableFile};
 
 /// Number of simultaneous requests.
@@ -94,7 +91,7 @@ struct Reference {
 /// Connection to the registry, with the credentials of one round.
 struct Session<'a> {
     registry: &'a Registry,
-    client: Client<HttpsConnector<HttpConnector>, Body>,
+    client: HttpsClient,
     authorization: Option<HeaderValue>,
 }
 

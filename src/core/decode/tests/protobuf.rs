@@ -953,67 +953,63 @@ fn fields_of(bytes: &[u8]) -> Vec<(u32, Vec<u8>)> {
     fields
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1_000))]
+#[test]
+fn random_records_are_those_of_json() {
+    let written = Written::new(OWN);
+    proptest!(ProptestConfig::with_cases(1_000), |(event in event())| {
+        // Once by our own shape, and once by the same shape, given as any other.
+        check_same(None, &written, "shop.Event", &event);
+        check_same(Some(&Shape::default()), &written, "shop.Event", &event);
+    });
+}
 
-    #[test]
-    fn random_records_are_those_of_json(event in event()) {
-        thread_local! { static WRITTEN: Written = Written::new(OWN); }
-        WRITTEN.with(|written| {
-            // Once by our own shape, and once by the same shape, given as any other.
-            check_same(None, written, "shop.Event", &event);
-            check_same(Some(&Shape::default()), written, "shop.Event", &event);
-        });
-    }
-
-    /// Fields in any order, with unknown ones between them, and with values before the last ones that are overridden.
-    #[test]
-    fn the_order_of_fields_does_not_matter(
+/// Fields in any order, with unknown ones between them, and with values before the last ones that are overridden.
+#[test]
+fn the_order_of_fields_does_not_matter() {
+    let written = Written::new(OWN);
+    proptest!(ProptestConfig::with_cases(1_000), |(
         event in event(),
         order in prop::collection::vec(any::<u32>(), 40),
         unknown in prop::collection::vec((30..40_u32, any::<u64>()), 0..3),
         earlier in prop::collection::vec((prop::sample::select(vec![2_u32, 20, 6]), "[a-z]{0,3}"), 0..2),
-    ) {
-        thread_local! { static WRITTEN: Written = Written::new(OWN); }
-        WRITTEN.with(|written| {
-            let mut fields = fields_of(&written.bytes("shop.Event", &event));
-            fields.extend(unknown.iter().map(|(field, value)| (*field, number(*field, *value))));
-            let is_there = |field: u32| fields.iter().any(|(known, _)| *known == field);
-            let earlier = earlier.iter().filter(|(field, _)| is_there(*field));
-            let earlier: Vec<_> = earlier.map(|(field, text)| (*field, sized(*field, text))).collect();
-            let mut all: Vec<(u32, Vec<u8>)> = earlier.into_iter().chain(fields).collect();
-            // Values of one field keep their order.
-            let key_of = |field: u32| order[field as usize % order.len()];
-            all.sort_by_key(|(field, _)| key_of(*field));
-            let bytes: Vec<u8> = all.into_iter().flat_map(|(_, bytes)| bytes).collect();
-            let read = read_by(&decoder(), written.schema("shop.Event"), &bytes, None);
-            assert_eq!(read, of_json(&decoder(), &event));
-        });
-    }
+    )| {
+        let mut fields = fields_of(&written.bytes("shop.Event", &event));
+        fields.extend(unknown.iter().map(|(field, value)| (*field, number(*field, *value))));
+        let is_there = |field: u32| fields.iter().any(|(known, _)| *known == field);
+        let earlier = earlier.iter().filter(|(field, _)| is_there(*field));
+        let earlier: Vec<_> = earlier.map(|(field, text)| (*field, sized(*field, text))).collect();
+        let mut all: Vec<(u32, Vec<u8>)> = earlier.into_iter().chain(fields).collect();
+        // Values of one field keep their order.
+        let key_of = |field: u32| order[field as usize % order.len()];
+        all.sort_by_key(|(field, _)| key_of(*field));
+        let bytes: Vec<u8> = all.into_iter().flat_map(|(_, bytes)| bytes).collect();
+        let read = read_by(&decoder(), written.schema("shop.Event"), &bytes, None);
+        assert_eq!(read, of_json(&decoder(), &event));
+    });
+}
 
-    #[test]
-    fn damaged_records_are_refused_alike(
+#[test]
+fn damaged_records_are_refused_alike() {
+    let written = Written::new(OWN);
+    proptest!(ProptestConfig::with_cases(1_000), |(
         event in event(),
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
         length in any::<prop::sample::Index>(),
         again in any::<prop::sample::Index>(),
-    ) {
-        thread_local! { static WRITTEN: Written = Written::new(OWN); }
-        WRITTEN.with(|written| {
-            let mut bytes = written.bytes("shop.Event", &event);
-            // A part of the record comes again.
-            let again = bytes[again.index(bytes.len())..].to_vec();
-            bytes.extend(again);
-            for (at, byte) in damage {
-                let at = at.index(bytes.len());
-                bytes[at] = byte;
-            }
-            bytes.truncate(length.index(bytes.len() + 1).max(bytes.len() / 2));
-            for topic_kind in [None, Some(Kind::Served), Some(Kind::Click)] {
-                read_by(&decoder(), written.schema("shop.Event"), &bytes, topic_kind);
-            }
-        });
-    }
+    )| {
+        let mut bytes = written.bytes("shop.Event", &event);
+        // A part of the record comes again.
+        let again = bytes[again.index(bytes.len())..].to_vec();
+        bytes.extend(again);
+        for (at, byte) in damage {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        bytes.truncate(length.index(bytes.len() + 1).max(bytes.len() / 2));
+        for topic_kind in [None, Some(Kind::Served), Some(Kind::Click)] {
+            read_by(&decoder(), written.schema("shop.Event"), &bytes, topic_kind);
+        }
+    });
 }
 
 #[test]
