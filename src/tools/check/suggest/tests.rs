@@ -540,7 +540,7 @@ fn a_constant_field_is_not_the_arm() {
 #[test]
 fn a_file_without_one_record_per_line_is_refused_with_a_fix() {
     for (file, reported) in [
-        ("user,item,rank\nu1,i1,1", "`abgauge convert`"),
+        ("1,i1,1\n2,i2,1", "name them in a first row"),
         ("{\n\"type\": \"click\"\n}", "jq --compact-output . FILE"),
         ("", "has no record"),
     ] {
