@@ -30,10 +30,10 @@ use abgauge_core::metrics::Ranking;
 use abgauge_core::metrics::catalogue::Catalogue;
 use dashmap::DashMap;
 
-use self::arm::{ArmWindows, WindowEnds, WindowShape};
+use self::arm::{ArmWindows, WindowShape};
 use self::base::Bases;
 use self::covering::Covering;
-use self::progress::{BoardProgress, ShownPairs};
+use self::progress::{BoardProgress, ShownPairs, WindowEnds};
 use crate::board::snapshot::{ArmSnapshot, Snapshot, SnapshotSource, Timeline};
 use crate::settings::{self, Config};
 
@@ -485,7 +485,9 @@ impl SnapshotSource for Board {
             self.note(windows.advance(&shown, &ends, &self.shape));
             windows.add_up(&shown, &ends, arm);
             if let Some(covering) = covering {
-                covering.fill(&mut windows, &shown, &self.shape.cells_ms, &ends, arm);
+                let total_from_ms = windows.total_from_ms;
+                let covered = &mut windows.covered;
+                covering.fill(covered, total_from_ms, &shown, &self.shape.cells_ms, &ends, arm);
             }
         }
         // Arms without a list in any shown pair still have the blank time.

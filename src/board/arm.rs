@@ -15,7 +15,7 @@ use abgauge_core::engine::window::{Cell, Overflow, Window, add_wide};
 use abgauge_core::ledger::PairId;
 
 use super::covering::Covered;
-use super::progress::ShownPairs;
+use super::progress::{ShownPairs, WindowEnds};
 use crate::board::snapshot::{ArmSnapshot, Timeline};
 
 /// Maximum number of waiting tallies in a board: about 30 MB with the usual metrics.
@@ -28,15 +28,6 @@ pub(super) struct WindowShape {
     pub cells_ms: Vec<i64>,
     /// Number of waiting tallies.
     pub n_ahead: AtomicUsize,
-}
-
-/// Ends of the windows at one instant.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct WindowEnds {
-    /// Ends by view, Unix ms.
-    pub ends_ms: [Option<i64>; 2],
-    /// Time by view, Unix ms: slots that start later wait.
-    pub until_ms: [i64; 2],
 }
 
 /// Settled numbers of an arm in a resumed pair.

@@ -10,8 +10,7 @@ use abgauge_core::ledger::{Classes, PairId};
 use abgauge_core::metrics::CoverageColumns;
 use abgauge_core::metrics::catalogue::Catalogue;
 
-use super::arm::{ArmWindows, WindowEnds};
-use super::progress::ShownPairs;
+use super::progress::{ShownPairs, WindowEnds};
 use crate::board::snapshot::ArmSnapshot;
 
 /// Items of the catalogue that one arm has shown.
@@ -169,13 +168,14 @@ impl Covering {
     /// Writes the counts of an arm into its sums: for each window, then for the total.
     pub fn fill(
         &self,
-        windows: &mut ArmWindows,
+        covered: &mut Covered,
+        total_from_ms: i64,
         pairs: &ShownPairs,
         cells_ms: &[i64],
         ends: &WindowEnds,
         arm: &mut ArmSnapshot,
     ) {
-        let Covered::Counted(views) = &mut windows.covered else {
+        let Covered::Counted(views) = covered else {
             return;
         };
         let views = View::BOTH.into_iter().zip(views.iter_mut());
@@ -186,7 +186,7 @@ impl Covering {
             let of_windows = cells_ms
                 .iter()
                 .map(|cell_ms| first_cell(*cell_ms).saturating_mul(*cell_ms));
-            let from_ms: Vec<i64> = of_windows.chain([windows.total_from_ms]).collect();
+            let from_ms: Vec<i64> = of_windows.chain([total_from_ms]).collect();
             let counts = coverage.counts(&from_ms, pairs.of(view), &self.catalogue);
             for (counts, sums) in counts.iter().zip(rows) {
                 for (sum, count) in sums[self.columns.seen.clone()].iter_mut().zip(counts) {

@@ -6,7 +6,6 @@ use abgauge_core::engine::View;
 use abgauge_core::ledger::{CountingProgress, PairId};
 
 use super::Lease;
-use super::arm::WindowEnds;
 
 /// Shown pairs by view, ascending.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -21,6 +20,15 @@ impl ShownPairs {
     pub fn all(&self) -> impl Iterator<Item = PairId> {
         self.0.iter().flatten().copied()
     }
+}
+
+/// Ends of the windows at one instant.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct WindowEnds {
+    /// Ends by view, Unix ms.
+    pub ends_ms: [Option<i64>; 2],
+    /// Time by view, Unix ms: slots that start later wait.
+    pub until_ms: [i64; 2],
 }
 
 #[derive(Debug, Default)]

@@ -20,7 +20,6 @@ use abgauge_core::metrics::{CLICKS, Column, ITEMS_SHOWN, LISTS, METRICS, Ranking
 use self::bound::{Room, choose};
 use self::looks::{GaugedArm, LookGauges, LookedExperiment};
 pub use self::of_arm::SeriesOfArm;
-pub use self::series::rows as series;
 use super::{Scope, TOTAL, control_of, shown_arms};
 use crate::board::snapshot::{ArmSnapshot, Snapshot};
 use crate::settings::{Export, WindowSpan};
@@ -41,6 +40,11 @@ pub struct Scrape<'a> {
     pub windows: &'a [WindowSpan],
     /// Configured controls by experiment.
     pub controls: &'a BTreeMap<String, String>,
+}
+
+/// Returns the rows of all ranking gauges.
+pub fn series() -> impl Iterator<Item = Series> {
+    series::rows().chain(looks::rows())
 }
 
 /// Appends the gauges of one instant: each family with all its samples, arms in the order of the snapshot.

@@ -19,7 +19,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{Scope, ScopedJoinHandle};
 use std::{io, mem, thread};
 
-use super::reading::{LineAccount, RecordReader};
+use super::reading::{RecordReader, RecordsRead};
 use super::source;
 use super::{BATCH, Evaluation, Evaluator, Options, TimeOrder, ranking};
 use crate::engine::event::{Batch, Body, Event, Kind, Side};
@@ -201,13 +201,6 @@ fn in_order(
         evaluator.records.add(read);
         Some(evaluator.finish())
     })
-}
-
-/// Records of a stream that were read to the end.
-pub(super) struct RecordsRead {
-    pub reader: RecordReader,
-    /// Accounts of the files, each with its index among all files.
-    pub accounts: Vec<(usize, LineAccount)>,
 }
 
 /// Stream of batches that a thread decodes.

@@ -5,7 +5,6 @@ use std::io::Read;
 use std::{mem, path};
 
 use super::groups::Groups;
-use super::ordered::RecordsRead;
 use super::source::{self, EventFields, LongLines, Watch};
 use super::{Options, UnreadableLines};
 use crate::decode::schema::RawRecord;
@@ -31,6 +30,13 @@ pub(super) struct RecordReader {
     n_lines: i64,
     pub batch: Batch,
     pub account: LineAccount,
+}
+
+/// Records of a stream that were read to the end.
+pub(super) struct RecordsRead {
+    pub reader: RecordReader,
+    /// Accounts of the files, each with its index among all files.
+    pub accounts: Vec<(usize, LineAccount)>,
 }
 
 /// Account of the lines of one or several files.

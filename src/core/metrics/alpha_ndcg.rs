@@ -7,8 +7,8 @@
 //! with off-list clicks relevant and a clicked population. Greedy is not always best, so a value can exceed 1.
 
 use super::list::ListOutcome;
+use super::list::WHOLE;
 use super::ndcg::Discounts;
-use super::term::WHOLE;
 use super::{CatalogueData, Metric, MetricUnit, OffList, Ratio, Term};
 use crate::metrics::catalogue::{Catalogue, UNKNOWN};
 

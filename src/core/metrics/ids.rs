@@ -1,6 +1,7 @@
 //! Ids of sums in stored state. An id never changes, whatever else is measured.
 
-use super::term::{TermSource, WHOLE};
+use super::list::WHOLE;
+use super::term::TermSource;
 use super::{NdcgDiscount, Population, Ranking, RecallDenominator, Sum, Term};
 
 impl Term {

@@ -1,7 +1,9 @@
 //! Outcome of one served list: everything that a metric may use.
 
 use super::OffList;
-use super::term::WHOLE;
+
+/// Cut-off of a sum over whole lists.
+pub const WHOLE: u32 = u32::MAX;
 
 /// Outcome of one list. Every metric without a catalogue follows from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +67,14 @@ fn bits(mut word: u32) -> impl Iterator<Item = u32> {
         word &= word - 1;
         Some(bit)
     })
+}
+
+/// Returns numerator ÷ denominator, or 0 if both are 0: a list that shows nothing has no hit.
+pub(super) fn ratio(numerator: f64, denominator: u32) -> f64 {
+    match denominator {
+        0 => 0.0,
+        _ => numerator / f64::from(denominator),
+    }
 }
 
 #[cfg(test)]

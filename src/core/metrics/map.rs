@@ -4,8 +4,8 @@
 //! Voorhees, Evaluating evaluation measure stability, SIGIR 2000. The other denominators come from the libraries (see the
 //! profiles).
 
+use super::list::ratio;
 use super::mrr::reported;
-use super::term::ratio;
 use super::{ApDenominator, Cut, ListOutcome, Metric, MetricUnit, OffList, Profile, Ratio, Term};
 
 pub const MAP: Metric = Metric {

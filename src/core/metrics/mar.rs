@@ -2,7 +2,7 @@
 //!
 //! AR@k = Σ_{r≤k} h(r)·(H_r ÷ |G|) ÷ (k | min(k, L)). Source: rs_metrics, `mar`. Over the whole list, k is L.
 
-use super::term::ratio;
+use super::list::ratio;
 use super::{ArDenominator, ListOutcome, Metric, MetricUnit, OffList, Ratio, Term};
 
 pub const MAR: Metric = Metric {

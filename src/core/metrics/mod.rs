@@ -37,11 +37,11 @@ pub use columns::{
 };
 pub use ctr::CTR;
 pub use list::ListOutcome;
+use list::WHOLE;
 pub use profile::{
     ApDenominator, ArDenominator, Average, NdcgDiscount, NdcgIdeal, OffList, Population,
     PrecisionDenominator, Profile, RecallDenominator, ReciprocalRank, Truncation, WithoutRelevant,
 };
-use term::WHOLE;
 pub use term::{FIXED_ONE, SumUnit, Term, fixed};
 
 /// Cut-off; `None` for the whole list.

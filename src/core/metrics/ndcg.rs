@@ -121,7 +121,7 @@ impl DiscountTable {
 
 #[cfg(test)]
 mod tests {
-    use super::super::term::WHOLE;
+    use super::super::list::WHOLE;
     use super::super::worked::{CLICKED_AT_2_AND_5, EMPTY};
     use super::*;
 

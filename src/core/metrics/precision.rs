@@ -4,7 +4,7 @@
 //! list, k is L, so both denominators are the items shown. A list that shows nothing scores 0. Source: Manning, Raghavan
 //! and Schütze, Introduction to Information Retrieval, 2008, section 8.4.
 
-use super::term::WHOLE;
+use super::list::WHOLE;
 use super::{Average, Cut, Metric, MetricUnit, PrecisionDenominator, Profile, Ratio, Sum, Term};
 
 pub const PRECISION: Metric = Metric {

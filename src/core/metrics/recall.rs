@@ -4,7 +4,7 @@
 //! population has it. Micro: Σ H_k ÷ Σ of the denominators over the lists of the population. Source: Manning, Raghavan and
 //! Schütze, Introduction to Information Retrieval, 2008, 8.4.
 
-use super::term::ratio;
+use super::list::ratio;
 use super::{Average, ListOutcome, Metric, MetricUnit, OffList, Ratio, RecallDenominator, Sum, Term};
 
 pub const RECALL: Metric = Metric {
@@ -54,7 +54,7 @@ pub(super) fn recall(list: &ListOutcome, k: u32, denominator: RecallDenominator,
 
 #[cfg(test)]
 mod tests {
-    use super::super::term::WHOLE;
+    use super::super::list::WHOLE;
     use super::super::worked::{CLICKED_AT_2_AND_5, EMPTY, default, term};
     use super::super::{Population, Profile};
     use super::*;

@@ -5,6 +5,7 @@
 //! partitions or on the instance. A term can be subtracted again exactly. Within a term, arithmetic is IEEE double
 //! precision in a fixed order, and logarithms are `libm`'s, so every machine computes the same bits.
 
+use super::list::ratio;
 use super::{
     ApDenominator, ArDenominator, ListOutcome, NdcgDiscount, NdcgIdeal, OffList, Population,
     RecallDenominator, ReciprocalRank, map, mar, mrr, ndcg, recall,
@@ -12,9 +13,6 @@ use super::{
 
 /// Fixed-point representation of 1.
 pub const FIXED_ONE: i64 = 1 << 32;
-
-/// Cut-off of a sum over whole lists.
-pub const WHOLE: u32 = u32::MAX;
 
 /// Unit of a sum's integers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -168,14 +166,6 @@ pub fn fixed(value: f64) -> i64 {
     let scaled = value * FIXED_ONE as f64;
     // Adds the largest number below one half. Adding one half itself would round the number just below one half up to 1.
     (scaled + 0.5_f64.next_down().copysign(scaled)) as i64
-}
-
-/// Returns numerator ÷ denominator, or 0 if both are 0: a list that shows nothing has no hit.
-pub(super) fn ratio(numerator: f64, denominator: u32) -> f64 {
-    match denominator {
-        0 => 0.0,
-        _ => numerator / f64::from(denominator),
-    }
 }
 
 #[cfg(test)]

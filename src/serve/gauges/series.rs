@@ -5,7 +5,6 @@ use std::borrow::Cow;
 
 use abgauge_core::metrics::{METRICS, Metric};
 
-use super::looks;
 use crate::telemetry::Series;
 
 pub const LISTS: Series = Series::gauge("abgauge_lists", IN_WINDOW, "Served lists.");
@@ -77,7 +76,7 @@ pub fn of_metric(metric: &Metric) -> Series {
     }
 }
 
-/// Returns the rows of all ranking gauges.
+/// Returns the rows of the gauges of this file.
 pub fn rows() -> impl Iterator<Item = Series> {
     let of_metrics = METRICS.iter().map(of_metric);
     let others = [
@@ -92,5 +91,5 @@ pub fn rows() -> impl Iterator<Item = Series> {
         WITHOUT_COVERAGE,
         DROPPED,
     ];
-    of_metrics.chain(others).chain(looks::rows())
+    of_metrics.chain(others)
 }

@@ -316,7 +316,7 @@ fn a_mean_over_some_lists_is_exported_with_its_denominator() {
 #[test]
 fn each_family_has_a_row_with_its_labels() {
     for (name, labels) in both_scopes(100_000).keys() {
-        let row = series::rows().find(|row| row.name == *name).expect(name);
+        let row = series().find(|row| row.name == *name).expect(name);
         for (label, _) in labels {
             assert!(row.labels.contains(&&**label), "{name} has no label {label}");
         }

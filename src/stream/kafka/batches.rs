@@ -20,8 +20,10 @@ use rdkafka::consumer::Consumer as _;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 
+use super::callbacks::{CallbackNotes, Client, Note};
 use super::client::{fault, too_large};
-use super::consumer::{CallbackNotes, Client, First, Forwarding, Note, TopicNames};
+use super::names::TopicNames;
+use super::queue::{First, Forwarding};
 use crate::stream::{BatchDamage, Input, Inspection, OffsetState, TopicPartition};
 
 /// Timeout of one fetch. A batch may be large.

@@ -2,183 +2,27 @@
 //!
 //! The main queue is polled for rebalances and errors. Records come through separate queues, each with a [`QueueReader`].
 
-mod queue;
-/// Fault for a record in the main queue, which has no reader: it would be missing from the numbers, so the daemon must restart.
-fn strayed(record: &impl Message) -> Fault {
-    let (topic, partition, offset) = (record.topic(), record.partition(), record.offset());
-    Fault {
-        kind: FaultKind::Fatal,
-        message: format!(
-            "the record at offset {offset} of partition {partition} of topic `{topic}` bypassed the queue of its partition, which is a bug in abgauge: restart it, so that it reads the log again"
-        ),
-    }
-}
-
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeSet, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use abgauge_core::engine::event::Side;
 use anyhow::Context as _;
-use rdkafka::client::ClientContext;
-use rdkafka::config::RDKafkaLogLevel;
-use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer as _, ConsumerContext};
+use rdkafka::consumer::{CommitMode, Consumer as _};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
-use rdkafka::types::RDKafkaRespErr;
-use rdkafka::{ClientConfig, Message, Offset, TopicPartitionList};
+use rdkafka::{ClientConfig, Message};
 
-pub use self::queue::QueueReader;
-pub(super) use self::queue::{First, Forwarding, Message as QueuedMessage, RecordQueue};
 use super::batches::Batches;
+use super::callbacks::{CallbackNotes, Client, Note};
 use super::client;
+use super::names::TopicNames;
 use super::probe;
 use super::producer::explain_refusal;
+use super::queue::{Forwarding, QueueReader};
 use crate::settings;
 use crate::stream::{Answer, Fault, FaultKind, Input, Order, Question, TopicPartition};
-
-/// Names of the event topics. If both kinds share a topic, all of its records are on the side of served lists.
-#[derive(Debug, Clone)]
-pub struct TopicNames {
-    pub served: String,
-    pub clicks: String,
-}
-
-impl TopicNames {
-    pub fn new(kafka: &settings::Kafka) -> TopicNames {
-        TopicNames {
-            served: kafka.served_topic.clone(),
-            clicks: kafka.clicks_topic.clone(),
-        }
-    }
-
-    pub fn name(&self, side: Side) -> &str {
-        match side {
-            Side::Served => &self.served,
-            Side::Clicks => &self.clicks,
-        }
-    }
-
-    pub fn side(&self, name: &[u8]) -> Option<Side> {
-        if name == self.served.as_bytes() {
-            Some(Side::Served)
-        } else {
-            (name == self.clicks.as_bytes()).then_some(Side::Clicks)
-        }
-    }
-
-    pub fn partitions<'a>(&self, of: impl IntoIterator<Item = &'a TopicPartition>) -> TopicPartitionList {
-        let mut list = TopicPartitionList::new();
-        for (side, partition) in of {
-            list.add_partition(self.name(*side), *partition);
-        }
-        list
-    }
-
-    /// Sorts assigned partitions: a [`Note`] with them if all are of our topics, or with the other topics.
-    fn sort(&self, given: &TopicPartitionList) -> Note {
-        let (mut ours, mut others) = (Vec::new(), BTreeSet::new());
-        for element in given.elements() {
-            match self.side(element.topic().as_bytes()) {
-                Some(side) => ours.push((side, element.partition())),
-                None => _ = others.insert(element.topic().to_owned()),
-            }
-        }
-        if others.is_empty() {
-            Note::Assigned(ours)
-        } else {
-            Note::Misassigned(others.into_iter().collect())
-        }
-    }
-
-    pub fn offsets(&self, of: &[(TopicPartition, i64)]) -> Result<TopicPartitionList, KafkaError> {
-        let mut list = TopicPartitionList::new();
-        for ((side, partition), offset) in of {
-            list.add_partition_offset(self.name(*side), *partition, Offset::Offset(*offset))?;
-        }
-        Ok(list)
-    }
-}
-
-/// Event of a callback, kept until the loop takes it.
-#[derive(Debug)]
-pub(super) enum Note {
-    Assigned(Vec<TopicPartition>),
-    Misassigned(Vec<String>),
-    Revoked,
-    Error(KafkaError, String),
-}
-
-/// Target of librdkafka's callbacks, which only take notes.
-pub(super) struct CallbackNotes {
-    topics: TopicNames,
-    notes: Mutex<VecDeque<Note>>,
-    closing: AtomicBool,
-}
-
-impl CallbackNotes {
-    pub fn new(topics: &TopicNames) -> CallbackNotes {
-        CallbackNotes {
-            topics: topics.clone(),
-            notes: Mutex::new(VecDeque::new()),
-            closing: AtomicBool::new(false),
-        }
-    }
-
-    fn push(&self, note: Note) {
-        self.notes
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push_back(note);
-    }
-
-    /// Unassigns revoked partitions without an order from now on, because the loop has ended.
-    pub fn close(&self) {
-        self.closing.store(true, Ordering::Release);
-    }
-
-    pub fn pop(&self) -> Option<Note> {
-        self.notes
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .pop_front()
-    }
-}
-
-impl ClientContext for CallbackNotes {
-    fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
-        client::log(level, facility, message);
-        if let Some(reason) = client::refused_certificate(facility, message) {
-            self.push(Note::Error(KafkaError::Global(RDKafkaErrorCode::SSL), reason));
-        }
-    }
-
-    fn error(&self, error: KafkaError, reason: &str) {
-        self.push(Note::Error(error, reason.to_owned()));
-    }
-}
-
-impl ConsumerContext for CallbackNotes {
-    fn rebalance(&self, consumer: &BaseConsumer<Self>, error: RDKafkaRespErr, list: &mut TopicPartitionList) {
-        // Only a note is taken here. The loop assigns the partitions once it knows where to start.
-        if error == RDKafkaRespErr::RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS {
-            return self.push(self.topics.sort(list));
-        }
-        self.push(Note::Revoked);
-        if self.closing.load(Ordering::Acquire) {
-            // The loop that would order this has ended.
-            if let Err(error) = consumer.unassign() {
-                tracing::debug!(%error, "could not give partitions back while closing");
-            }
-        }
-    }
-}
-
-pub(super) type Client = BaseConsumer<CallbackNotes>;
 
 pub struct Consumer {
     forwarding: Forwarding,
@@ -319,6 +163,17 @@ impl Consumer {
             }
         }
         Ok(())
+    }
+}
+
+/// Fault for a record in the main queue, which has no reader: it would be missing from the numbers, so the daemon must restart.
+fn strayed(record: &impl Message) -> Fault {
+    let (topic, partition, offset) = (record.topic(), record.partition(), record.offset());
+    Fault {
+        kind: FaultKind::Fatal,
+        message: format!(
+            "the record at offset {offset} of partition {partition} of topic `{topic}` bypassed the queue of its partition, which is a bug in abgauge: restart it, so that it reads the log again"
+        ),
     }
 }
 

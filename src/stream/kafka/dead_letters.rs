@@ -17,7 +17,7 @@ use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::producer::{BaseRecord, DeliveryResult, Producer as _, ProducerContext, ThreadedProducer};
 
 use super::client;
-use super::consumer::TopicNames;
+use super::names::TopicNames;
 use super::producer::explain_refusal;
 use crate::clock::Clock;
 use crate::settings;

@@ -1,6 +1,7 @@
 //! Kafka clients. Only this module uses rdkafka.
 
 mod batches;
+mod callbacks;
 mod client;
 pub mod consumer;
 pub mod dead_letters;
@@ -8,9 +9,11 @@ mod descriptions;
 pub mod embedded;
 mod group;
 pub mod inspect;
+mod names;
 mod probe;
 pub mod producer;
 pub mod properties;
+mod queue;
 pub mod state_log;
 pub mod topics;
 

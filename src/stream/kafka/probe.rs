@@ -14,8 +14,9 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::Message as _;
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 
+use super::callbacks::Client;
 use super::client::{SilentContext, fault, look_for_leaders};
-use super::consumer::{Client, TopicNames};
+use super::names::TopicNames;
 use super::{group, inspect};
 use crate::settings;
 use crate::stream::timestamps::Timestamps;

@@ -26,8 +26,9 @@ use rdkafka::bindings::{
 use rdkafka::consumer::{BaseConsumer, Consumer as _, ConsumerContext};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
-use super::{Client, TopicNames};
-use crate::stream::kafka::client;
+use super::callbacks::Client;
+use super::client;
+use super::names::TopicNames;
 use crate::stream::{BatchDamage, Input, Record, Source, TopicPartition, queue_of};
 
 /// Records taken at a time. Few enough for short rounds of the loop, and more than usually wait in a busy loop.
@@ -36,7 +37,7 @@ const BATCH: usize = 1024;
 const SLICE: usize = 256;
 
 /// Queue of records.
-pub(in crate::stream::kafka) struct RecordQueue {
+pub(super) struct RecordQueue {
     queue: *mut rd_kafka_queue_s,
     /// Keeps the client alive as long as its queue.
     _client: Arc<dyn Send + Sync>,
@@ -103,7 +104,7 @@ impl Drop for RecordQueue {
 }
 
 /// Assignment of partitions to queues.
-pub(in crate::stream::kafka) struct Forwarding {
+pub(super) struct Forwarding {
     queues: Vec<Arc<RecordQueue>>,
     forwarded: Vec<(CString, i32)>,
 }
@@ -243,7 +244,7 @@ fn first_run(messages: &[Message]) -> Option<&[Message]> {
 
 /// Message of a batch, returned to librdkafka when dropped.
 #[repr(transparent)]
-pub(in crate::stream::kafka) struct Message(*mut rd_kafka_message_s);
+pub(super) struct Message(*mut rd_kafka_message_s);
 
 impl Message {
     fn fields(&self) -> &rd_kafka_message_s {

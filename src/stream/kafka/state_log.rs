@@ -22,8 +22,8 @@ use self::complaints::{StateLogComplaints, fault, unread};
 use self::ends::{EndRequests, PartitionEnd};
 use self::writer::StateWriter;
 use super::client;
-use super::consumer::{QueuedMessage, RecordQueue};
 use super::producer::explain_refusal;
+use super::queue::{Message as QueuedMessage, RecordQueue};
 use crate::clock::Clock;
 use crate::settings;
 

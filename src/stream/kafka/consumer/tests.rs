@@ -3,6 +3,9 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
+use abgauge_core::engine::event::Side;
+use rdkafka::{Offset, TopicPartitionList};
+
 use super::*;
 use crate::settings::Properties;
 use crate::stream::kafka::embedded::Embedded;
