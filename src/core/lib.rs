@@ -54,6 +54,8 @@ pub mod ledger;
 pub mod looks;
 pub mod metrics;
 pub mod nouns;
+#[cfg(feature = "parquet")]
+pub mod parquet_file;
 pub mod rounding;
 pub mod statistics;
 pub mod table;

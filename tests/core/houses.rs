@@ -119,7 +119,11 @@ fn each_external_dependency_has_one_home() {
     only_in("hyper_rustls::", &["https.rs"]);
     only_in(
         "use parquet::",
-        &["core/evaluate/source/", "store/stored/parquet.rs"],
+        &[
+            "core/evaluate/source/",
+            "core/parquet_file.rs",
+            "store/stored/parquet.rs",
+        ],
     );
     only_in(
         "unsafe {",

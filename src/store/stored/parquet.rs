@@ -1,14 +1,8 @@
 //! Settled rows as Parquet.
 
 use std::io::Write;
-use std::sync::Arc;
 
-use anyhow::Context as _;
-use parquet::basic::{Compression, ZstdLevel};
-use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
-use parquet::file::properties::WriterProperties;
-use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
-use parquet::schema::parser::parse_message_type;
+use abgauge_core::parquet_file::ParquetFile;
 
 use super::SettledRow;
 
@@ -35,7 +29,7 @@ const SCHEMA: &str = "message settled {
 
 /// Writer that takes rows, and writes a group of them at a time.
 pub struct ParquetWriter<W: Write + Send> {
-    file: SerializedFileWriter<W>,
+    file: ParquetFile<W>,
     rows: Vec<SettledRow>,
 }
 
@@ -43,12 +37,9 @@ impl<W: Write + Send> ParquetWriter<W> {
     /// # Errors
     /// Fails if it cannot be written.
     pub fn new(out: W) -> anyhow::Result<ParquetWriter<W>> {
-        let schema = parse_message_type(SCHEMA).context("read the schema of settled rows")?;
-        let properties = WriterProperties::builder()
-            .set_compression(Compression::ZSTD(ZstdLevel::default()))
-            .build();
+        let file = ParquetFile::new(out, SCHEMA)?;
         Ok(ParquetWriter {
-            file: SerializedFileWriter::new(out, Arc::new(schema), Arc::new(properties))?,
+            file,
             rows: Vec::new(),
         })
     }
@@ -73,63 +64,29 @@ impl<W: Write + Send> ParquetWriter<W> {
         if !self.rows.is_empty() {
             self.write_group()?;
         }
-        self.file.close()?;
-        Ok(())
+        self.file.finish()
     }
 
     fn write_group(&mut self) -> anyhow::Result<()> {
         let rows = std::mem::take(&mut self.rows);
         let rows = rows.iter();
-        let text = |text: &String| ByteArray::from(text.as_bytes().to_vec());
-        let mut group = self.file.next_row_group()?;
-        // The writer hands out columns in the order of the schema, so this order must be the same.
-        optional::<Int32Type, _>(&mut group, rows.clone().map(|row| row.partition))?;
-        required::<ByteArrayType, _>(&mut group, rows.clone().map(|row| text(&row.experiment)))?;
-        required::<ByteArrayType, _>(&mut group, rows.clone().map(|row| text(&row.arm)))?;
-        required::<ByteArrayType, _>(&mut group, rows.clone().map(|row| text(&row.span)))?;
-        optional::<Int64Type, _>(&mut group, rows.clone().map(|row| row.start))?;
-        optional::<Int64Type, _>(&mut group, rows.clone().map(|row| row.end))?;
-        required::<BoolType, _>(&mut group, rows.clone().map(|row| row.complete))?;
-        optional::<Int64Type, _>(&mut group, rows.clone().map(|row| row.since))?;
-        required::<ByteArrayType, _>(&mut group, rows.clone().map(|row| text(&row.profile)))?;
-        required::<ByteArrayType, _>(&mut group, rows.clone().map(|row| text(&row.metric)))?;
-        optional::<Int32Type, _>(&mut group, rows.clone().map(|row| row.k.map(u32::cast_signed)))?;
-        optional::<DoubleType, _>(&mut group, rows.clone().map(|row| row.value))?;
-        optional::<DoubleType, _>(&mut group, rows.clone().map(|row| row.numerator))?;
-        optional::<Int64Type, _>(&mut group, rows.map(|row| row.denominator))?;
-        group.close()?;
-        Ok(())
+        self.file.group(|columns| {
+            columns.optional_ints(rows.clone().map(|row| row.partition))?;
+            columns.texts(rows.clone().map(|row| &*row.experiment))?;
+            columns.texts(rows.clone().map(|row| &*row.arm))?;
+            columns.texts(rows.clone().map(|row| &*row.span))?;
+            columns.optional_longs(rows.clone().map(|row| row.start))?;
+            columns.optional_longs(rows.clone().map(|row| row.end))?;
+            columns.bools(rows.clone().map(|row| row.complete))?;
+            columns.optional_longs(rows.clone().map(|row| row.since))?;
+            columns.texts(rows.clone().map(|row| &*row.profile))?;
+            columns.texts(rows.clone().map(|row| &*row.metric))?;
+            columns.optional_ints(rows.clone().map(|row| row.k.map(u32::cast_signed)))?;
+            columns.optional_doubles(rows.clone().map(|row| row.value))?;
+            columns.optional_doubles(rows.clone().map(|row| row.numerator))?;
+            columns.optional_longs(rows.map(|row| row.denominator))
+        })
     }
-}
-
-fn required<T: DataType, W: Write + Send>(
-    group: &mut SerializedRowGroupWriter<'_, W>,
-    values: impl Iterator<Item = T::T>,
-) -> anyhow::Result<()> {
-    let values: Vec<T::T> = values.collect();
-    write::<T, W>(group, &values, None)
-}
-
-fn optional<T: DataType, W: Write + Send>(
-    group: &mut SerializedRowGroupWriter<'_, W>,
-    values: impl Iterator<Item = Option<T::T>>,
-) -> anyhow::Result<()> {
-    let values: Vec<Option<T::T>> = values.collect();
-    // Absent values exist only as levels: the values themselves are those that are present.
-    let levels: Vec<i16> = values.iter().map(|value| i16::from(value.is_some())).collect();
-    let values: Vec<T::T> = values.into_iter().flatten().collect();
-    write::<T, W>(group, &values, Some(&levels))
-}
-
-fn write<T: DataType, W: Write + Send>(
-    group: &mut SerializedRowGroupWriter<'_, W>,
-    values: &[T::T],
-    levels: Option<&[i16]>,
-) -> anyhow::Result<()> {
-    let mut column = group.next_column()?.context("the schema has a column for it")?;
-    column.typed::<T>().write_batch(values, levels, None)?;
-    column.close()?;
-    Ok(())
 }
 
 #[cfg(test)]

@@ -2,17 +2,10 @@
 
 use std::fmt::Write as _;
 use std::io::Write;
-use std::sync::Arc;
-
-use anyhow::Context as _;
-use parquet::basic::{Compression, ZstdLevel};
-use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
-use parquet::file::properties::WriterProperties;
-use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
-use parquet::schema::parser::parse_message_type;
 
 use super::Report;
 use super::rows::{COMPARISON, NumberRow, RowValue};
+use crate::parquet_file::{Columns, ParquetFile};
 
 impl Report<'_> {
     /// Writes the rows of [`Report::csv`] with the same columns, as text, timestamps and numbers. Empty cells are null, and names are
@@ -21,21 +14,14 @@ impl Report<'_> {
     /// # Errors
     /// The rows cannot be written.
     pub fn parquet(self, out: impl Write + Send) -> anyhow::Result<()> {
-        let schema = parse_message_type(&self.schema()).context("read the schema of the rows")?;
-        let properties = WriterProperties::builder()
-            .set_compression(Compression::ZSTD(ZstdLevel::default()))
-            .build();
         let mut rows = Vec::new();
         self.each_row(&mut |row| {
             rows.push(*row);
             Ok(())
         })?;
-        let mut file = SerializedFileWriter::new(out, Arc::new(schema), Arc::new(properties))?;
-        let mut group = file.next_row_group()?;
-        self.columns_of(&mut group, &rows)?;
-        group.close()?;
-        file.close()?;
-        Ok(())
+        let mut file = ParquetFile::new(out, &self.schema())?;
+        file.group(|columns| self.write_columns(columns, &rows))?;
+        file.finish()
     }
 
     fn schema(self) -> String {
@@ -59,30 +45,28 @@ impl Report<'_> {
     }
 
     /// Writes all columns, in the order of the schema.
-    fn columns_of<W: Write + Send>(
-        self,
-        group: &mut SerializedRowGroupWriter<'_, W>,
-        rows: &[NumberRow],
-    ) -> anyhow::Result<()> {
-        let text = |text: &str| ByteArray::from(text.as_bytes().to_vec());
-        required::<ByteArrayType, W>(group, rows.iter().map(|row| text(row.profile)))?;
+    fn write_columns<W: Write + Send>(self, out: &mut Columns<W>, rows: &[NumberRow]) -> anyhow::Result<()> {
+        let rows = rows.iter();
+        out.texts(rows.clone().map(|row| row.profile))?;
         if self.evaluation.span_ms.is_some() {
-            optional::<Int64Type, W>(group, rows.iter().map(|row| row.start_ms))?;
+            out.optional_longs(rows.clone().map(|row| row.start_ms))?;
         }
         if self.evaluation.by.is_some() {
-            optional::<ByteArrayType, W>(group, rows.iter().map(|row| row.group.map(text)))?;
+            out.optional_texts(rows.clone().map(|row| row.group))?;
         }
-        required::<ByteArrayType, W>(group, rows.iter().map(|row| text(row.experiment)))?;
-        required::<ByteArrayType, W>(group, rows.iter().map(|row| text(row.arm)))?;
-        required::<ByteArrayType, W>(group, rows.iter().map(|row| text(row.metric)))?;
-        let k = |row: &NumberRow| row.k.and_then(|k| i32::try_from(k.get()).ok());
-        optional::<Int32Type, W>(group, rows.iter().map(k))?;
-        required::<DoubleType, W>(group, rows.iter().map(|row| row.value.value()))?;
-        optional::<DoubleType, W>(group, rows.iter().map(|row| row.value.numerator()))?;
-        optional::<Int64Type, W>(group, rows.iter().map(|row| row.value.denominator()))?;
+        out.texts(rows.clone().map(|row| row.experiment))?;
+        out.texts(rows.clone().map(|row| row.arm))?;
+        out.texts(rows.clone().map(|row| row.metric))?;
+        out.optional_ints(
+            rows.clone()
+                .map(|row| row.k.and_then(|k| i32::try_from(k.get()).ok())),
+        )?;
+        out.doubles(rows.clone().map(|row| row.value.value()))?;
+        out.optional_doubles(rows.clone().map(|row| row.value.numerator()))?;
+        out.optional_longs(rows.clone().map(|row| row.value.denominator()))?;
         if self.evaluation.comparisons.is_some() {
             for index in 0..COMPARISON.len() {
-                optional::<DoubleType, W>(group, rows.iter().map(|row| row.comparison[index]))?;
+                out.optional_doubles(rows.clone().map(|row| row.comparison[index]))?;
             }
         }
         Ok(())
@@ -111,34 +95,4 @@ impl RowValue {
             RowValue::Ratio { denominator, .. } => denominator.try_into().ok(),
         }
     }
-}
-
-fn required<T: DataType, W: Write + Send>(
-    group: &mut SerializedRowGroupWriter<'_, W>,
-    values: impl Iterator<Item = T::T>,
-) -> anyhow::Result<()> {
-    let values: Vec<T::T> = values.collect();
-    write::<T, W>(group, &values, None)
-}
-
-fn optional<T: DataType, W: Write + Send>(
-    group: &mut SerializedRowGroupWriter<'_, W>,
-    values: impl Iterator<Item = Option<T::T>>,
-) -> anyhow::Result<()> {
-    let values: Vec<Option<T::T>> = values.collect();
-    // Absent values exist only as levels.
-    let levels: Vec<i16> = values.iter().map(|value| i16::from(value.is_some())).collect();
-    let values: Vec<T::T> = values.into_iter().flatten().collect();
-    write::<T, W>(group, &values, Some(&levels))
-}
-
-fn write<T: DataType, W: Write + Send>(
-    group: &mut SerializedRowGroupWriter<'_, W>,
-    values: &[T::T],
-    levels: Option<&[i16]>,
-) -> anyhow::Result<()> {
-    let mut column = group.next_column()?.context("the schema has a column for it")?;
-    column.typed::<T>().write_batch(values, levels, None)?;
-    column.close()?;
-    Ok(())
 }
