@@ -32,7 +32,9 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 pub use self::hash::Hashes;
-pub use self::mapped::{DecidingField, Explained, FurtherFields};
+pub use self::mapped::{
+    Cell, CellDigits, CellForm, CellPart, CellReader, DecidingField, Explained, FurtherFields,
+};
 use self::mapped::{DirectReader, LocatedRecord, Mapped, MappedFields, Sink};
 pub use self::no_user::NoUser;
 use self::schema::RawRecord;
@@ -213,22 +215,25 @@ impl Decoder {
     #[inline(never)]
     fn decode_directly(&self, record: RawRecord, topic_kind: Option<Kind>, at: Position, batch: &mut Batch) {
         let before = ArenaEnds::of(batch);
-        let hash = record.schema_hash();
-        let mut reader = DirectReader {
-            shape: self.mapped.shape(),
-            no_user: self.mapped.no_user(),
-            hash: self.hash,
-            max_items: self.max_items,
-            schema: hash,
-            items_start: before.items,
-            batch,
-        };
+        let mut reader = self.direct_reader(record.schema_hash(), batch);
         match self.mapped.read_directly(record, topic_kind, &mut reader) {
             Some(body) => before.append(body, at, batch),
             None => {
                 before.cut(batch);
                 self.decode_raw_by_paths(record, topic_kind, at, batch);
             }
+        }
+    }
+
+    fn direct_reader<'r, 'b>(&'r self, schema: u64, batch: &'b mut Batch) -> DirectReader<'r, 'b> {
+        DirectReader {
+            shape: self.mapped.shape(),
+            no_user: self.mapped.no_user(),
+            hash: self.hash,
+            max_items: self.max_items,
+            schema,
+            items_start: batch.items.len(),
+            batch,
         }
     }
 

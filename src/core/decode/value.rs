@@ -529,7 +529,7 @@ fn decimal_text(bytes: &[u8], scale: u32) -> Option<String> {
 }
 
 impl InlineText {
-    fn of(text: std::fmt::Arguments) -> InlineText {
+    pub fn of(text: std::fmt::Arguments) -> InlineText {
         let mut short = InlineText {
             bytes: [0; 40],
             len: 0,

@@ -5,12 +5,12 @@ use std::io::Read;
 use std::{mem, path};
 
 use super::groups::Groups;
-use super::source::{self, EventFields, LongLines, Watch};
+use super::source::{self, EventFields, LongLines, Records, TableRow, Watch};
 use super::{Options, UnreadableLines};
 use crate::decode::schema::RawRecord;
 use crate::decode::shape::{Path, Shape};
 use crate::decode::{Decoder, Explained, FurtherFields};
-use crate::engine::event::{Batch, Body, Kind, Position, Reason, Side, Unreadable};
+use crate::engine::event::{Batch, Body, Kind, Position, Reason, Served, Side, Unreadable};
 use crate::engine::float_times::FloatTimes;
 use crate::metrics::Ranking;
 
@@ -73,6 +73,13 @@ impl LineAccount {
         self.long_lines.extend(later.long_lines);
     }
 
+    fn see_list(&mut self, list: &Served) {
+        self.n_lists += 1;
+        self.see_lists((list.ts_ms, list.ts_ms));
+        self.n_lists_without_arm += u64::from(list.arms.is_empty());
+        self.float_times.see(list.ts_ms);
+    }
+
     fn see_lists(&mut self, (from_ms, to_ms): (i64, i64)) {
         let (first_ms, last_ms) = self.served_ms.unwrap_or((from_ms, to_ms));
         self.served_ms = Some((first_ms.min(from_ms), last_ms.max(to_ms)));
@@ -107,7 +114,7 @@ impl RecordReader {
         kind: Option<Kind>,
         path: &path::Path,
         watch: &Watch,
-        mut after: impl FnMut(&mut RecordReader),
+        after: impl FnMut(&mut RecordReader),
     ) -> anyhow::Result<()> {
         let name = source::name(path);
         let (shape, further) = (self.shape.clone(), self.further_paths());
@@ -117,10 +124,13 @@ impl RecordReader {
             further: &further,
             ..EventFields::default()
         };
-        let long = source::read_while(path, &fields, watch, |number, record| {
-            self.read(record, kind, &name, number);
-            after(self);
-        })?;
+        let mut records = FileRecords {
+            reader: &mut *self,
+            kind,
+            name: &name,
+            after,
+        };
+        let long = source::read_while(path, &fields, watch, &mut records)?;
         self.account.note_long_lines(&name, &long);
         Ok(())
     }
@@ -158,11 +168,7 @@ impl RecordReader {
 
     /// Reads a record into the batch. Messages name its place as `name` and `number`.
     pub fn read(&mut self, record: RawRecord, kind: Option<Kind>, name: &str, number: u64) {
-        let at = Position {
-            side: self.side,
-            offset: self.n_lines,
-            record_ts_ms: i64::MAX,
-        };
+        let at = self.position();
         self.n_lines += 1;
         let start = self.batch.events.len();
         match &mut self.further {
@@ -180,14 +186,32 @@ impl RecordReader {
                         unreadable.places.push(format!("{name}:{number}"));
                     }
                 }
-                Body::Served(list) => {
-                    account.n_lists += 1;
-                    account.see_lists((list.ts_ms, list.ts_ms));
-                    account.n_lists_without_arm += u64::from(list.arms.is_empty());
-                    account.float_times.see(list.ts_ms);
-                }
+                Body::Served(list) => account.see_list(list),
                 Body::Click(_) | Body::PartialClick(_) | Body::Ignored | Body::Skipped => {}
             }
+        }
+    }
+
+    /// Reads a row of a table into the batch. Returns false if it must be read as a record.
+    fn read_row(&mut self, row: &mut dyn TableRow, kind: Option<Kind>) -> bool {
+        // The fields that select lists are found in records only.
+        let at = self.position();
+        if self.further.is_some() || !row.decode(&self.decoder, kind, at, &mut self.batch) {
+            return false;
+        }
+        self.n_lines += 1;
+        if let Some(Body::Served(list)) = self.batch.events.last().map(|event| &event.body) {
+            self.account.see_list(list);
+        }
+        true
+    }
+
+    /// Returns the position of the next record.
+    fn position(&self) -> Position {
+        Position {
+            side: self.side,
+            offset: self.n_lines,
+            record_ts_ms: i64::MAX,
         }
     }
 
@@ -214,6 +238,30 @@ impl RecordReader {
     /// Takes the account of the lines since it was last taken.
     pub fn take_account(&mut self) -> LineAccount {
         mem::take(&mut self.account)
+    }
+}
+
+/// Records of a file on their way into a batch.
+struct FileRecords<'r, F> {
+    reader: &'r mut RecordReader,
+    kind: Option<Kind>,
+    name: &'r str,
+    /// Called after each record.
+    after: F,
+}
+
+impl<F: FnMut(&mut RecordReader)> Records for FileRecords<'_, F> {
+    fn record(&mut self, number: u64, record: RawRecord) {
+        self.reader.read(record, self.kind, self.name, number);
+        (self.after)(self.reader);
+    }
+
+    fn row(&mut self, _: u64, row: &mut dyn TableRow) -> bool {
+        let is_read = self.reader.read_row(row, self.kind);
+        if is_read {
+            (self.after)(self.reader);
+        }
+        is_read
     }
 }
 

@@ -26,7 +26,9 @@ use flate2::bufread::MultiGzDecoder;
 pub use self::columns::EventFields;
 pub use self::lines::LongLines;
 use self::lines::ReadBounds;
+use crate::decode::Decoder;
 use crate::decode::schema::RawRecord;
+use crate::engine::event::{Batch, Kind, Position};
 
 /// Bytes of packed data that are read at a time.
 const PACKED_BUFFER: usize = 128 << 10;
@@ -42,6 +44,28 @@ const HEAD: usize = 512;
 
 /// Callback with the number of bytes read since the last call. An error ends the reading.
 pub(super) type Watch<'a> = dyn Fn(u64) -> io::Result<()> + 'a;
+
+/// Destination of the records of a file, with their places.
+pub(super) trait Records {
+    fn record(&mut self, number: u64, record: RawRecord);
+
+    /// Takes a row of a table. Returns false if it must come as a record.
+    fn row(&mut self, _number: u64, _row: &mut dyn TableRow) -> bool {
+        false
+    }
+}
+
+/// Row of a table that can be decoded without a record of it.
+pub(super) trait TableRow {
+    /// Decodes the row like its record. Returns false, with the batch unchanged, if the record has to be decoded.
+    fn decode(&mut self, decoder: &Decoder, kind: Option<Kind>, at: Position, batch: &mut Batch) -> bool;
+}
+
+impl<F: FnMut(u64, RawRecord)> Records for F {
+    fn record(&mut self, number: u64, record: RawRecord) {
+        self(number, record);
+    }
+}
 
 /// Context of an error: a file was opened, but its content cannot be read.
 #[derive(Debug)]
@@ -87,7 +111,7 @@ pub fn read(
     path: &Path,
     fields: &EventFields,
     watch: &dyn Fn(u64),
-    record: impl FnMut(u64, RawRecord),
+    mut record: impl FnMut(u64, RawRecord),
 ) -> anyhow::Result<LongLines> {
     read_while(
         path,
@@ -96,7 +120,7 @@ pub fn read(
             watch(n_bytes);
             Ok(())
         },
-        record,
+        &mut record,
     )
 }
 
@@ -108,14 +132,15 @@ pub(super) fn read_while(
     path: &Path,
     fields: &EventFields,
     watch: &Watch,
-    mut record: impl FnMut(u64, RawRecord),
+    records: &mut dyn Records,
 ) -> anyhow::Result<LongLines> {
     if is_standard_input(path) {
         let input = ProgressReader::new(io::stdin().lock(), watch);
-        return stream(input, fields, &mut record).with_context(|| ReadContext::of(path));
+        let record = &mut |number, record: RawRecord| records.record(number, record);
+        return stream(input, fields, record).with_context(|| ReadContext::of(path));
     }
     let file = open(path)?;
-    read_file(file, fields, watch, &mut record).with_context(|| ReadContext::of(path))
+    read_file(file, fields, watch, records).with_context(|| ReadContext::of(path))
 }
 
 /// Calls back with each record of a stream, as [`read`] does; Parquet can be read from a file only.
@@ -183,18 +208,20 @@ fn read_file(
     mut file: File,
     fields: &EventFields,
     watch: &Watch,
-    record: &mut dyn FnMut(u64, RawRecord),
+    records: &mut dyn Records,
 ) -> anyhow::Result<LongLines> {
     let metadata = file.metadata()?;
     // A pipe cannot be rewound, so the bytes that were read to detect the format are put in front again.
     if !metadata.is_file() {
+        let record = &mut |number, record: RawRecord| records.record(number, record);
         return stream(ProgressReader::new(file, watch), fields, record);
     }
     let (format, head) = sniff(&mut file)?;
     if format == FileFormat::Parquet {
-        return rows_of_parquet(file, fields, watch, record).map(|()| LongLines::default());
+        return rows_of_parquet(file, fields, watch, records).map(|()| LongLines::default());
     }
     let input = ProgressReader::new(head.chain(file), watch);
+    let record = &mut |number, record: RawRecord| records.record(number, record);
     unpack(format, input, fields, record)
 }
 
@@ -216,20 +243,13 @@ fn rows_of_parquet(
     file: File,
     fields: &EventFields,
     watch: &Watch,
-    record: &mut dyn FnMut(u64, RawRecord),
+    records: &mut dyn Records,
 ) -> anyhow::Result<()> {
-    parquet::read(file, fields, watch, &mut |number, json| {
-        record(number, json.into())
-    })
+    parquet::read(file, fields, watch, records)
 }
 
 #[cfg(not(feature = "parquet"))]
-fn rows_of_parquet(
-    _: File,
-    _: &EventFields,
-    _: &Watch,
-    _: &mut dyn FnMut(u64, RawRecord),
-) -> anyhow::Result<()> {
+fn rows_of_parquet(_: File, _: &EventFields, _: &Watch, _: &mut dyn Records) -> anyhow::Result<()> {
     bail!(
         "it is Parquet, which this build cannot read: build with the feature `parquet`, or write JSON lines"
     );

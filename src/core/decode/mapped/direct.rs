@@ -3,6 +3,7 @@
 //! It returns `None` for anything unusual, and the record is then read by [`Mapped::read`](super::Mapped::read), which is
 //! authoritative. Most shapes have this path; `Direct::new` lists the exceptions.
 
+mod cells;
 mod plan;
 mod protobuf;
 
@@ -10,6 +11,7 @@ use std::ops::Range;
 
 use xxhash_rust::xxh3::xxh3_64;
 
+pub use self::cells::{Cell, CellDigits, CellForm, CellPart, CellReader};
 pub(in super::super) use self::plan::Plans;
 pub(in super::super) use self::protobuf::ProtobufPlan;
 use super::super::arms::MAX_REMEMBERED;
@@ -90,6 +92,15 @@ struct Found<'a> {
     arm: Option<Value<'a>>,
 }
 
+/// Way in which arms are remembered.
+#[derive(Clone, Copy)]
+enum ArmsBy {
+    /// By an [`ArmsKey`].
+    Key,
+    /// By the text of their object, like the decoders of our own shape.
+    Object,
+}
+
 /// Everything needed to read a record, except the record.
 pub(in super::super) struct DirectReader<'r, 'b> {
     pub shape: &'r Shape,
@@ -151,7 +162,7 @@ impl Direct {
         let mut json = Scanner::new(payload);
         self.json_object(&self.record, &mut json, &mut found, reader)?;
         match json.is_at_end() {
-            true => found.body(topic_kind, reader),
+            true => found.body(topic_kind, ArmsBy::Key, reader),
             false => None,
         }
     }
@@ -167,7 +178,7 @@ impl Direct {
         let (fields, mut bytes) = record.fields()?;
         self.avro_record(&self.record, fields, &mut bytes, &mut found, reader)?;
         match bytes.is_at_end() {
-            true => found.body(topic_kind, reader),
+            true => found.body(topic_kind, ArmsBy::Key, reader),
             false => None,
         }
     }
@@ -387,7 +398,7 @@ fn part_of_value<'a>(
     of: [bool; 2],
     value: Value<'a>,
     found: &mut Found<'a>,
-    reader: &mut DirectReader,
+    reader: &DirectReader,
 ) -> Option<()> {
     match part {
         EventPart::Id => set(&mut found.ids, of, id_of(value)?),
@@ -476,7 +487,7 @@ fn is_action(word: &[u8], shape: &Shape) -> bool {
 
 impl Found<'_> {
     #[inline(always)]
-    fn body(self, topic_kind: Option<Kind>, reader: &mut DirectReader) -> Option<Body> {
+    fn body(self, topic_kind: Option<Kind>, arms_by: ArmsBy, reader: &mut DirectReader) -> Option<Body> {
         let shape = reader.shape;
         let kind = self.kind.or(topic_kind).or(shape.without_kind)?;
         check_topic(kind, topic_kind).ok()?;
@@ -486,8 +497,15 @@ impl Found<'_> {
         match kind {
             Kind::Served => {
                 let items = self.items?;
-                let arms = ArmsKey::of(reader.schema, self.experiments, self.experiment, self.arm)?;
-                let arms = reader.batch.arms_by_json.get(arms.bytes())?.clone();
+                let known = &reader.batch.arms_by_json;
+                let arms = match (arms_by, self.experiments) {
+                    (ArmsBy::Object, None) => 0..0,
+                    (ArmsBy::Object, Some(Value::Json(object))) => known.get(object.as_bytes())?.clone(),
+                    _ => {
+                        let key = ArmsKey::of(reader.schema, self.experiments, self.experiment, self.arm)?;
+                        known.get(key.bytes())?.clone()
+                    }
+                };
                 Some(Body::Served(Served {
                     id: reader.hash.request(id),
                     ts_ms,

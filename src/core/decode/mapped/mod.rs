@@ -17,6 +17,7 @@ use serde::de::IgnoredAny;
 pub(super) use self::composite::CompositeId;
 use self::composite::FurtherIds;
 use self::direct::Direct;
+pub use self::direct::{Cell, CellDigits, CellForm, CellPart, CellReader};
 pub(super) use self::direct::{DirectReader, Plans, ProtobufPlan};
 pub use self::explain::{DecidingField, Explained};
 pub use self::further::FurtherFields;
@@ -208,6 +209,10 @@ impl Mapped {
 
     pub fn shape(&self) -> &Shape {
         &self.shape
+    }
+
+    fn direct(&self) -> Option<&Direct> {
+        self.direct.as_ref()
     }
 
     pub fn no_user(&self) -> &NoUser {
@@ -408,7 +413,7 @@ impl Mapped {
         topic_kind: Option<Kind>,
         reader: &mut DirectReader,
     ) -> Option<Body> {
-        let direct = self.direct.as_ref()?;
+        let direct = self.direct()?;
         match record.schema {
             None => direct.json(record.bytes, topic_kind, reader),
             Some(Schema::Avro(schema)) => {

@@ -7,24 +7,30 @@ mod decimal;
 mod leaf;
 mod nested;
 mod pages;
+mod rows;
 mod schema;
 #[cfg(test)]
 mod tests;
+mod texts;
 
+use std::cell::OnceCell;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use parquet::schema::types::SchemaDescriptor;
 
-use self::leaf::{Leaf, LeafValue};
+use self::leaf::{Leaf, LeafEntry, MAX_BYTES};
 use self::nested::close;
+use self::rows::RowPlan;
 use self::schema::FieldShape;
-use super::Watch;
-use super::columns::{EventFields, Layout};
+use super::columns::EventFields;
 use super::table::Cells;
+use super::{Records, TableRow, Watch};
+use crate::decode::Decoder;
+use crate::engine::event::{Batch, Kind, Position};
 
 /// Number of rows that are read at a time.
 const BATCH: usize = 512;
@@ -35,17 +41,30 @@ const MAGIC: &[u8] = b"PAR1";
 #[error("it is damaged: its parts do not fit together")]
 struct Damaged;
 
-/// Reads the records of a file. Calls back with the number of each row, counted from 1, and its record. `watch` is called with the
-/// file's bytes in proportion to the rows read.
+/// Reads the records of a file, with the number of each row, counted from 1. `watch` is called with the file's bytes in proportion to
+/// the rows read.
 pub(super) fn read(
     file: File,
     fields: &EventFields,
     watch: &Watch,
-    record: &mut dyn FnMut(u64, &[u8]),
+    records: &mut dyn Records,
 ) -> anyhow::Result<()> {
     let mut json = Vec::new();
+    let mut plan = OnceCell::new();
     let open = |schema: &SchemaDescriptor| schema::fields(schema, fields);
-    each_row(file, watch, open, |number, fields, layout: &Layout| {
+    each_row(file, watch, open, |number, fields, (places, layout)| {
+        let row = &mut CurrentRow {
+            fields,
+            places,
+            plan: &mut plan,
+        };
+        if records.row(number, row) {
+            return Ok(());
+        }
+        all_leaves(fields, &mut |leaf| {
+            leaf.rewind();
+            Ok(())
+        })?;
         json.clear();
         let mut is_sound = true;
         layout.write(&mut json, &mut |index, out| {
@@ -56,9 +75,29 @@ pub(super) fn read(
         if !is_sound {
             return Err(Damaged.into());
         }
-        record(number, &json);
+        ensure!(
+            json.len() <= MAX_BYTES,
+            "row {number} takes more than 256 MiB of memory: write shorter ones"
+        );
+        records.record(number, json.as_slice().into());
         Ok(())
     })
+}
+
+/// Row that is decoded by a plan, which is made for the first one.
+struct CurrentRow<'r> {
+    fields: &'r mut [FieldShape],
+    places: &'r [Vec<String>],
+    plan: &'r mut OnceCell<Option<RowPlan>>,
+}
+
+impl TableRow for CurrentRow<'_> {
+    fn decode(&mut self, decoder: &Decoder, kind: Option<Kind>, at: Position, batch: &mut Batch) -> bool {
+        self.plan
+            .get_or_init(|| RowPlan::new(decoder, self.fields, self.places));
+        let plan = self.plan.get_mut().and_then(Option::as_mut);
+        plan.is_some_and(|plan| plan.decode(self.fields, decoder, kind, at, batch))
+    }
 }
 
 /// Reads a table. Calls back with the number of each row, counted from 1, and the text of its cells in these columns.
@@ -80,26 +119,28 @@ pub(super) fn read_table(
     };
     each_row(file, watch, open, |number, fields, ()| {
         let cells = fields.iter_mut().map(|field| match field {
-            FieldShape::Scalar(leaf) => leaf.row().next().and_then(text_of),
+            FieldShape::Scalar(leaf) => text_of(leaf),
             _ => None,
         });
         row(number, cells.collect())
     })
 }
 
-/// Returns the text of a value. `None` for a null or an empty text.
-fn text_of(value: LeafValue) -> Option<String> {
-    let LeafValue::Json(json) = value else {
+/// Returns the text of the row's value. `None` for a null or an empty text.
+fn text_of(leaf: &Leaf) -> Option<String> {
+    let LeafEntry::Value(value) = leaf.entries().next()? else {
         return None;
     };
-    match json {
-        [b'"', ..] => serde_json::from_slice(json).ok(),
-        number => String::from_utf8(number.to_vec()).ok(),
+    let mut json = Vec::new();
+    leaf.write(value, &mut json);
+    match &json[..] {
+        [b'"', ..] => serde_json::from_slice(&json).ok(),
+        _ => String::from_utf8(json).ok(),
     }
     .filter(|text| !text.is_empty())
 }
 
-/// Calls back with each row, and with what `open` returns besides the fields. The callback must read every field exactly once.
+/// Calls back with each row, and with what `open` returns besides the fields.
 fn each_row<T>(
     mut file: File,
     watch: &Watch,
@@ -124,14 +165,17 @@ fn each_row<T>(
     let mut number = 0;
     for index in 0..reader.num_row_groups() {
         let row_group = reader.get_row_group(index)?;
-        sound(|| all_leaves(&mut fields, |leaf| leaf.open(&*row_group)))?;
+        sound(|| all_leaves(&mut fields, &mut |leaf| leaf.open(&*row_group)))?;
         let mut n_left = usize::try_from(row_group.metadata().num_rows()).context(Damaged)?;
         while n_left > 0 {
             // A row group may have millions of rows, so only some of them are in memory.
             let n_rows = n_left.min(BATCH);
-            sound(|| all_leaves(&mut fields, |leaf| leaf.load(n_rows)))?;
+            sound(|| all_leaves(&mut fields, &mut |leaf| leaf.load(n_rows)))?;
             for _ in 0..n_rows {
                 number += 1;
+                fields
+                    .iter_mut()
+                    .for_each(|field| field.each_leaf(&mut Leaf::begin_row));
                 row(number, &mut fields, &opened)?;
             }
             n_left -= n_rows;
@@ -152,9 +196,18 @@ fn sound<T>(read: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
 
 fn all_leaves(
     fields: &mut [FieldShape],
-    act: impl FnMut(&mut Leaf) -> anyhow::Result<()>,
+    act: &mut dyn FnMut(&mut Leaf) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    fields.iter_mut().flat_map(FieldShape::leaves).try_for_each(act)
+    let mut result = Ok(());
+    let mut until_error = |leaf: &mut Leaf| {
+        if result.is_ok() {
+            result = act(leaf);
+        }
+    };
+    fields
+        .iter_mut()
+        .for_each(|field| field.each_leaf(&mut until_error));
+    result
 }
 
 fn is_whole(file: &mut File, n_bytes: u64) -> std::io::Result<bool> {
@@ -167,31 +220,37 @@ fn is_whole(file: &mut File, n_bytes: u64) -> std::io::Result<bool> {
 /// Writes one field, and returns whether the row has it. `None` if its columns do not fit together.
 fn write_field(shape: &mut FieldShape, json: &mut Vec<u8>) -> Option<bool> {
     match shape {
-        FieldShape::Scalar(leaf) => match leaf.row().next() {
-            Some(LeafValue::Json(value)) => json.extend_from_slice(value),
+        FieldShape::Scalar(leaf) => match leaf.entries().next() {
+            Some(LeafEntry::Value(value)) => leaf.write(value, json),
             _ => return Some(false),
         },
         FieldShape::List(leaf) => {
             json.push(b'[');
-            for cell in leaf.row() {
-                match cell {
-                    LeafValue::Json(value) => write_all(json, &[value, b","]),
-                    LeafValue::Null => json.extend_from_slice(b"null,"),
-                    LeafValue::EmptyList => {}
+            for entry in leaf.entries() {
+                match entry {
+                    LeafEntry::Value(value) => {
+                        leaf.write(value, json);
+                        json.push(b',');
+                    }
+                    LeafEntry::Null => json.extend_from_slice(b"null,"),
+                    LeafEntry::EmptyList => {}
                     // The list itself is null, so the field is absent.
-                    LeafValue::NoList => return Some(false),
+                    LeafEntry::NoList => return Some(false),
                 }
             }
             close(json, b']');
         }
         FieldShape::Map { key, value } => {
             json.push(b'{');
-            for (key, value) in key.row().zip(value.row()) {
-                match (key, value) {
-                    (LeafValue::Json(key), LeafValue::Json(value)) => {
-                        write_all(json, &[key, b":", value, b","])
+            for entries in key.entries().zip(value.entries()) {
+                match entries {
+                    (LeafEntry::Value(of_key), LeafEntry::Value(of_value)) => {
+                        key.write(of_key, json);
+                        json.push(b':');
+                        value.write(of_value, json);
+                        json.push(b',');
                     }
-                    (LeafValue::NoList, _) => return Some(false),
+                    (LeafEntry::NoList, _) => return Some(false),
                     _ => {}
                 }
             }
@@ -200,8 +259,11 @@ fn write_field(shape: &mut FieldShape, json: &mut Vec<u8>) -> Option<bool> {
         FieldShape::Struct(fields) => {
             json.push(b'{');
             for (name, leaf) in fields {
-                if let Some(LeafValue::Json(value)) = leaf.row().next() {
-                    write_all(json, &[name, b":", value, b","]);
+                if let Some(LeafEntry::Value(value)) = leaf.entries().next() {
+                    json.extend_from_slice(name);
+                    json.push(b':');
+                    leaf.write(value, json);
+                    json.push(b',');
                 }
             }
             close(json, b'}');
@@ -209,10 +271,6 @@ fn write_field(shape: &mut FieldShape, json: &mut Vec<u8>) -> Option<bool> {
         FieldShape::Nested(value) => return value.write_row(json),
     }
     Some(true)
-}
-
-fn write_all(json: &mut Vec<u8>, parts: &[&[u8]]) {
-    parts.iter().for_each(|part| json.extend_from_slice(part));
 }
 
 /// Progress in bytes, in proportion to the rows read.

@@ -10,7 +10,9 @@ use super::super::super::protobuf::{
 use super::super::super::short_hash::is_ascii;
 use super::super::super::value::Value;
 use super::super::super::{range, time};
-use super::{Direct, DirectReader, EventPart, Found, Leads, Place, checked_id, item_of, part_of_value, set};
+use super::{
+    ArmsBy, Direct, DirectReader, EventPart, Found, Leads, Place, checked_id, item_of, part_of_value, set,
+};
 use crate::engine::event::{Body, Kind};
 
 /// Places of a shape in a message type.
@@ -75,7 +77,7 @@ impl Direct {
             .of_shape(self.id, || ProtobufPlan::new(self, schema))?;
         let mut found = Found::default();
         plan.read(0, schema.types(), bytes, &mut found, reader)?;
-        found.body(topic_kind, reader)
+        found.body(topic_kind, ArmsBy::Key, reader)
     }
 }
 

@@ -1,47 +1,82 @@
-//! Leaf column of a Parquet file, read as JSON text, some rows at a time.
+//! Leaf column of a Parquet file, read some rows at a time. A value is written as JSON only when it is asked for.
 
+use std::ops::Range;
 use std::rc::Rc;
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, bail};
 use parquet::basic::Compression;
-use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader, get_typed_column_reader};
 use parquet::data_type::{
-    BoolType, ByteArray, ByteArrayType, DataType, DoubleType, FixedLenByteArray, FixedLenByteArrayType,
-    FloatType, Int32Type, Int64Type, Int96, Int96Type,
+    BoolType, ByteArrayType, DataType, DoubleType, FixedLenByteArray, FixedLenByteArrayType, FloatType,
+    Int32Type, Int64Type, Int96, Int96Type,
 };
 use parquet::file::reader::RowGroupReader;
 use parquet::schema::types::ColumnDescriptor;
 
 use super::Damaged;
 use super::pages::Checked;
+use super::texts::Texts;
+use crate::decode::Cell;
 
-/// Bound on the bytes of JSON in one column of a batch.
-const MAX_BYTES: u64 = 256 << 20;
+/// Bytes of a row's JSON from which no more values are written. A dictionary can repeat a long text any number of times in very
+/// few bytes.
+pub(super) const MAX_BYTES: usize = 256 << 20;
 
-/// Appends a value as JSON.
-pub(super) type Write<T> = Rc<dyn Fn(&T, &mut Vec<u8>)>;
+/// Forms of a value: as JSON, and as a cell without JSON between, if it has one.
+pub(super) struct Forms<T: ?Sized> {
+    write: Rc<dyn Fn(&T, &mut Vec<u8>)>,
+    cell: Rc<dyn for<'a> Fn(&'a T) -> Cell<'a>>,
+}
 
-/// Function that writes the values of a column, by their physical type.
+/// Forms of the values of a column, by their physical type.
 #[derive(Clone)]
 pub(super) enum Render {
-    Bool(Write<bool>),
-    Bytes(Write<ByteArray>),
-    Fixed(Write<FixedLenByteArray>),
-    Int32(Write<i32>),
-    Int64(Write<i64>),
-    Int96(Write<Int96>),
-    Float(Write<f32>),
-    Double(Write<f64>),
+    Bool(Forms<bool>),
+    Bytes(Forms<[u8]>),
+    Fixed(Forms<FixedLenByteArray>),
+    Int32(Forms<i32>),
+    Int64(Forms<i64>),
+    Int96(Forms<Int96>),
+    Float(Forms<f32>),
+    Double(Forms<f64>),
+}
+
+impl<T: ?Sized> Forms<T> {
+    /// Writes values as JSON, which is their only form.
+    pub(super) fn json(write: impl Fn(&T, &mut Vec<u8>) + 'static) -> Forms<T> {
+        Forms {
+            write: Rc::new(write),
+            cell: Rc::new(|_| Cell::Other),
+        }
+    }
+
+    /// Reads values as cells, too. A cell must mean the same as the JSON.
+    pub(super) fn or_cell(self, cell: impl for<'a> Fn(&'a T) -> Cell<'a> + 'static) -> Forms<T> {
+        Forms {
+            cell: Rc::new(cell),
+            ..self
+        }
+    }
+}
+
+impl<T: ?Sized> Clone for Forms<T> {
+    fn clone(&self) -> Forms<T> {
+        Forms {
+            write: Rc::clone(&self.write),
+            cell: Rc::clone(&self.cell),
+        }
+    }
 }
 
 /// Content of one entry of a leaf column. If nothing repeats, a row has exactly one entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LeafValue<'a> {
+pub(super) enum LeafEntry {
     /// List or map that is null itself.
     NoList,
     EmptyList,
     Null,
-    Json(&'a [u8]),
+    /// Index of a value.
+    Value(usize),
 }
 
 /// Leaf column and its current batch.
@@ -49,13 +84,18 @@ pub(super) struct Leaf {
     index: usize,
     render: Render,
     levels: Levels,
+    repeats: bool,
     column: Option<Box<dyn LeafReader>>,
     batch: LeafBatch,
-    /// Index of the batch's entry at which the next row begins.
+    /// Entries of the current row in the batch.
+    row: Range<usize>,
+    /// Values of the current row.
+    row_values: Range<usize>,
+    /// Entry of the row, and value, that [`Leaf::take`] passes next.
     next_place: usize,
     next_value: usize,
-    /// End of the row that is read entry by entry.
-    row_end: usize,
+    /// Number of row groups that were opened.
+    n_opened: u64,
 }
 
 /// Definition levels that matter here.
@@ -67,15 +107,12 @@ struct Levels {
     entry: i16,
 }
 
-/// Batch of rows as Parquet stores it: two levels for each entry, and the values without the nulls.
+/// Levels of a batch of rows: two for each entry.
 #[derive(Default)]
 struct LeafBatch {
     definition: Vec<i16>,
     /// Repetition levels; 0 at the start of a row.
     repetition: Vec<i16>,
-    json: Vec<u8>,
-    /// Ends of the values in `json`.
-    ends: Vec<usize>,
 }
 
 impl Leaf {
@@ -88,11 +125,14 @@ impl Leaf {
                 value: column.max_def_level(),
                 entry: column.repeated_ancestor_def_level(),
             },
+            repeats: column.max_rep_level() > 0,
             column: None,
             batch: LeafBatch::default(),
+            row: 0..0,
+            row_values: 0..0,
             next_place: 0,
             next_value: 0,
-            row_end: 0,
+            n_opened: 0,
         }
     }
 
@@ -111,23 +151,42 @@ impl Leaf {
                 "column {name} is compressed with {packing}: write it with snappy, zstd, gzip, lz4 or none"
             );
         }
+        self.n_opened += 1;
         let column = metadata.column_descr_ptr();
         let pages = row_group.get_column_page_reader(self.index)?;
         let pages = Box::new(Checked::new(pages, &column));
+        if let Render::Bytes(forms) = &self.render
+            && Texts::can_read(metadata)
+        {
+            let texts = Texts::default();
+            let (column, pages) = texts.numbers(pages, &column)?;
+            self.column = Some(Box::new(Numbered {
+                reader: get_typed_column_reader(get_column_reader(column, pages)),
+                forms: forms.clone(),
+                numbers: Vec::new(),
+                texts,
+            }));
+            return Ok(());
+        }
         let reader = get_column_reader(column, pages);
         self.column = Some(match (self.render.clone(), reader) {
-            (Render::Bool(write), ColumnReader::BoolColumnReader(it)) => typed::<BoolType>(it, write),
-            (Render::Bytes(write), ColumnReader::ByteArrayColumnReader(it)) => {
-                typed::<ByteArrayType>(it, write)
+            (Render::Bool(forms), ColumnReader::BoolColumnReader(it)) => typed::<BoolType>(it, forms),
+            (Render::Bytes(forms), ColumnReader::ByteArrayColumnReader(it)) => {
+                Box::new(Typed::<ByteArrayType, [u8]> {
+                    reader: it,
+                    forms,
+                    values: Vec::new(),
+                    inner: |value| value.data(),
+                })
             }
-            (Render::Fixed(write), ColumnReader::FixedLenByteArrayColumnReader(it)) => {
-                typed::<FixedLenByteArrayType>(it, write)
+            (Render::Fixed(forms), ColumnReader::FixedLenByteArrayColumnReader(it)) => {
+                typed::<FixedLenByteArrayType>(it, forms)
             }
-            (Render::Int32(write), ColumnReader::Int32ColumnReader(it)) => typed::<Int32Type>(it, write),
-            (Render::Int64(write), ColumnReader::Int64ColumnReader(it)) => typed::<Int64Type>(it, write),
-            (Render::Int96(write), ColumnReader::Int96ColumnReader(it)) => typed::<Int96Type>(it, write),
-            (Render::Float(write), ColumnReader::FloatColumnReader(it)) => typed::<FloatType>(it, write),
-            (Render::Double(write), ColumnReader::DoubleColumnReader(it)) => typed::<DoubleType>(it, write),
+            (Render::Int32(forms), ColumnReader::Int32ColumnReader(it)) => typed::<Int32Type>(it, forms),
+            (Render::Int64(forms), ColumnReader::Int64ColumnReader(it)) => typed::<Int64Type>(it, forms),
+            (Render::Int96(forms), ColumnReader::Int96ColumnReader(it)) => typed::<Int96Type>(it, forms),
+            (Render::Float(forms), ColumnReader::FloatColumnReader(it)) => typed::<FloatType>(it, forms),
+            (Render::Double(forms), ColumnReader::DoubleColumnReader(it)) => typed::<DoubleType>(it, forms),
             _ => return Err(Damaged.into()),
         });
         Ok(())
@@ -136,6 +195,8 @@ impl Leaf {
     /// Loads the next `n_rows` rows. The file is damaged if there are fewer.
     pub(super) fn load(&mut self, n_rows: usize) -> anyhow::Result<()> {
         let column = self.column.as_mut().context(Damaged)?;
+        self.batch.definition.clear();
+        self.batch.repetition.clear();
         let n_read = column.read(n_rows, &mut self.batch)?;
         // A sound batch begins with a row and contains exactly the rows requested.
         let n_started = self.batch.repetition.iter().filter(|level| **level == 0).count();
@@ -143,22 +204,46 @@ impl Leaf {
         if n_read != n_rows || n_started != n_rows || !begins {
             return Err(Damaged.into());
         }
-        (self.next_place, self.next_value, self.row_end) = (0, 0, 0);
+        (self.row, self.row_values) = (0..0, 0..0);
         Ok(())
     }
 
-    /// Starts the next row, to be read entry by entry.
+    /// Starts the next row.
+    #[inline]
     pub(super) fn begin_row(&mut self) {
-        self.row_end = self.end_of_row();
+        let start = self.row.end;
+        self.row = start..self.end_of_row(start);
+        // Nulls have no value, so values are counted separately from entries.
+        let places = &self.batch.definition[self.row.clone()];
+        let n_values = places.iter().filter(|level| **level == self.levels.value).count();
+        let first_value = self.row_values.end;
+        self.row_values = first_value..first_value + n_values;
+        self.rewind();
+    }
+
+    /// Starts the same row again.
+    pub(super) fn rewind(&mut self) {
+        (self.next_place, self.next_value) = (self.row.start, self.row_values.start);
+    }
+
+    #[inline]
+    fn end_of_row(&self, start: usize) -> usize {
+        if !self.repeats {
+            return (start + 1).min(self.batch.definition.len());
+        }
+        // The next entry with level 0 starts another row.
+        let rest = self.batch.repetition.get(start + 1..).unwrap_or_default();
+        let n_more = rest.iter().take_while(|level| **level > 0).count();
+        (start + 1 + n_more).min(self.batch.definition.len())
     }
 
     pub(super) fn is_row_done(&self) -> bool {
-        self.next_place == self.row_end
+        self.next_place == self.row.end
     }
 
     /// Returns the definition and repetition level of the row's next entry.
     pub(super) fn entry(&self) -> Option<(i16, i16)> {
-        let has_more = self.next_place < self.row_end;
+        let has_more = self.next_place < self.row.end;
         has_more.then(|| {
             (
                 self.batch.definition[self.next_place],
@@ -167,107 +252,158 @@ impl Leaf {
         })
     }
 
+    /// Passes the row's next entry, and writes its value unless it is null. Returns whether there was a value.
+    pub(super) fn take(&mut self, out: &mut Vec<u8>) -> bool {
+        let value = self.skip();
+        value.inspect(|value| self.write(*value, out)).is_some()
+    }
+
     /// Passes the row's next entry, and returns its value unless it is null.
-    pub(super) fn take(&mut self) -> Option<&[u8]> {
+    pub(super) fn skip(&mut self) -> Option<usize> {
         let (definition, _) = self.entry()?;
         self.next_place += 1;
         if definition != self.levels.value {
             return None;
         }
         self.next_value += 1;
-        Some(self.batch.value(self.next_value - 1))
+        Some(self.next_value - 1)
     }
 
-    fn end_of_row(&self) -> usize {
-        // The next entry with level 0 starts another row.
-        let rest = self
-            .batch
-            .repetition
-            .get(self.next_place + 1..)
-            .unwrap_or_default();
-        let n_more = rest.iter().take_while(|level| **level > 0).count();
-        (self.next_place + 1 + n_more).min(self.batch.definition.len())
-    }
-
-    /// Returns the entries of the next row, in order. There is at least one.
-    pub(super) fn row(&mut self) -> impl Iterator<Item = LeafValue<'_>> {
-        let end = self.end_of_row();
-        let places = &self.batch.definition[self.next_place.min(end)..end];
-        self.next_place = end;
-        let mut value = self.next_value;
+    /// Returns the entries of the current row, in order. There is at least one.
+    pub(super) fn entries(&self) -> impl Iterator<Item = LeafEntry> {
         let levels = self.levels;
-        // Nulls have no value, so values are counted separately from entries.
-        self.next_value += places.iter().filter(|level| **level == levels.value).count();
-        let batch = &self.batch;
-        places.iter().map(move |level| match *level {
-            level if level == levels.value => {
-                value += 1;
-                LeafValue::Json(batch.value(value - 1))
-            }
-            level if level >= levels.entry => LeafValue::Null,
-            level if level == levels.entry - 1 => LeafValue::EmptyList,
-            _ => LeafValue::NoList,
-        })
+        let mut next_value = self.row_values.start;
+        self.batch.definition[self.row.clone()]
+            .iter()
+            .map(move |level| match *level {
+                level if level == levels.value => {
+                    next_value += 1;
+                    LeafEntry::Value(next_value - 1)
+                }
+                level if level >= levels.entry => LeafEntry::Null,
+                level if level == levels.entry - 1 => LeafEntry::EmptyList,
+                _ => LeafEntry::NoList,
+            })
+    }
+
+    /// Writes a value as JSON.
+    pub(super) fn write(&self, value: usize, out: &mut Vec<u8>) {
+        if let Some(column) = &self.column
+            && out.len() <= MAX_BYTES
+        {
+            column.write(value, out);
+        }
+    }
+
+    /// Returns a value as a cell.
+    #[inline]
+    pub(super) fn cell(&self, value: usize) -> Cell<'_> {
+        self.column
+            .as_ref()
+            .map_or(Cell::Other, |column| column.cell(value))
+    }
+
+    /// Returns the values of the current row, if each of its entries has one: `None` if one is null, or the list is.
+    #[inline]
+    pub(super) fn values(&self) -> Option<Range<usize>> {
+        (self.row.len() == self.row_values.len()).then(|| self.row_values.clone())
+    }
+
+    /// Returns the numbers of the values that are texts, and the texts; `None` if texts are not numbered.
+    #[inline]
+    pub(super) fn numbered(&self) -> Option<(&[i32], &Texts)> {
+        self.column.as_ref()?.numbered()
+    }
+
+    /// Returns the number of row groups that were opened: each has its own dictionary.
+    pub(super) fn n_opened(&self) -> u64 {
+        self.n_opened
     }
 }
 
-impl LeafBatch {
-    fn value(&self, index: usize) -> &[u8] {
-        let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.json[start..self.ends[index]]
-    }
-
-    fn clear(&mut self) {
-        self.definition.clear();
-        self.repetition.clear();
-        self.json.clear();
-        self.ends.clear();
-    }
-}
-
-/// Column reader whose physical type is hidden.
+/// Column reader whose physical type is hidden, with the values of its last rows.
 trait LeafReader {
-    /// Fills the batch and returns the number of rows.
+    /// Replaces the values, fills the levels, and returns the number of rows.
     fn read(&mut self, n_rows: usize, batch: &mut LeafBatch) -> anyhow::Result<usize>;
+
+    fn write(&self, value: usize, out: &mut Vec<u8>);
+
+    fn cell(&self, value: usize) -> Cell<'_>;
+
+    fn numbered(&self) -> Option<(&[i32], &Texts)> {
+        None
+    }
 }
 
-struct Typed<T: DataType> {
+struct Typed<T: DataType, V: ?Sized> {
     reader: ColumnReaderImpl<T>,
-    write: Write<T::T>,
+    forms: Forms<V>,
     values: Vec<T::T>,
+    inner: fn(&T::T) -> &V,
 }
 
-fn typed<T: DataType>(reader: ColumnReaderImpl<T>, write: Write<T::T>) -> Box<dyn LeafReader> {
-    Box::new(Typed::<T> {
+fn typed<T: DataType>(reader: ColumnReaderImpl<T>, forms: Forms<T::T>) -> Box<dyn LeafReader> {
+    Box::new(Typed::<T, T::T> {
         reader,
-        write,
+        forms,
         values: Vec::new(),
+        inner: |value| value,
     })
 }
 
-impl<T: DataType> LeafReader for Typed<T> {
+impl<T: DataType, V: ?Sized> LeafReader for Typed<T, V> {
     fn read(&mut self, n_rows: usize, batch: &mut LeafBatch) -> anyhow::Result<usize> {
-        batch.clear();
-        self.values.clear();
-        let (n_read, _, n_places) = self.reader.read_records(
-            n_rows,
-            Some(&mut batch.definition),
-            Some(&mut batch.repetition),
-            &mut self.values,
-        )?;
-        // Parquet stores no levels for a column that is never null or never repeats. All of them are 0.
-        batch.definition.resize(n_places, 0);
-        batch.repetition.resize(n_places, 0);
-        for value in &self.values {
-            (self.write)(value, &mut batch.json);
-            batch.ends.push(batch.json.len());
-            // A dictionary can repeat a long text any number of times in very few bytes.
-            ensure!(
-                batch.json.len() as u64 <= MAX_BYTES,
-                "{} rows take more than 256 MiB of memory: write shorter ones",
-                n_rows
-            );
-        }
+        read(&mut self.reader, n_rows, batch, &mut self.values)
+    }
+
+    fn write(&self, value: usize, out: &mut Vec<u8>) {
+        (self.forms.write)((self.inner)(&self.values[value]), out);
+    }
+
+    fn cell(&self, value: usize) -> Cell<'_> {
+        (self.forms.cell)((self.inner)(&self.values[value]))
+    }
+}
+
+fn read<T: DataType>(
+    reader: &mut ColumnReaderImpl<T>,
+    n_rows: usize,
+    batch: &mut LeafBatch,
+    values: &mut Vec<T::T>,
+) -> anyhow::Result<usize> {
+    values.clear();
+    let (definition, repetition) = (Some(&mut batch.definition), Some(&mut batch.repetition));
+    let (n_read, _, n_places) = reader.read_records(n_rows, definition, repetition, values)?;
+    // Parquet stores no levels for a column that is never null or never repeats. All of them are 0.
+    batch.definition.resize(n_places, 0);
+    batch.repetition.resize(n_places, 0);
+    Ok(n_read)
+}
+
+/// Column of texts, read as their numbers.
+struct Numbered {
+    reader: ColumnReaderImpl<Int32Type>,
+    forms: Forms<[u8]>,
+    numbers: Vec<i32>,
+    texts: Texts,
+}
+
+impl LeafReader for Numbered {
+    fn read(&mut self, n_rows: usize, batch: &mut LeafBatch) -> anyhow::Result<usize> {
+        let n_read = read(&mut self.reader, n_rows, batch, &mut self.numbers)?;
+        self.texts.take_pages();
         Ok(n_read)
+    }
+
+    fn write(&self, value: usize, out: &mut Vec<u8>) {
+        (self.forms.write)(self.texts.text(self.numbers[value]), out);
+    }
+
+    fn cell(&self, value: usize) -> Cell<'_> {
+        (self.forms.cell)(self.texts.text(self.numbers[value]))
+    }
+
+    fn numbered(&self) -> Option<(&[i32], &Texts)> {
+        Some((&self.numbers, &self.texts))
     }
 }

@@ -249,27 +249,15 @@ fn is_element(entry: &Type) -> bool {
 }
 
 impl Nested {
-    pub(super) fn leaves(&mut self) -> Vec<&mut Leaf> {
-        match self {
-            Nested::Leaf(leaf) => vec![leaf],
-            Nested::Object { fields, .. } => {
-                fields.iter_mut().flat_map(|(_, field)| field.leaves()).collect()
-            }
-            Nested::List { element, .. } => element.leaves(),
-            Nested::Map { key, value, .. } => std::iter::once(key).chain(value.leaves()).collect(),
-        }
-    }
-
-    /// Writes the next row, and returns whether the row has a value. `None` if the leaves do not fit together.
+    /// Writes the current row, and returns whether the row has a value. `None` if the leaves do not fit together.
     pub(super) fn write_row(&mut self, out: &mut Vec<u8>) -> Option<bool> {
-        self.each_leaf(&mut Leaf::begin_row);
         let is_there = self.write(out);
         let mut is_done = true;
         self.each_leaf(&mut |leaf| is_done &= leaf.is_row_done());
         is_done.then_some(is_there)
     }
 
-    fn each_leaf(&mut self, act: &mut dyn FnMut(&mut Leaf)) {
+    pub(super) fn each_leaf(&mut self, act: &mut dyn FnMut(&mut Leaf)) {
         match self {
             Nested::Leaf(leaf) => act(leaf),
             Nested::Object { fields, .. } => fields.iter_mut().for_each(|(_, field)| field.each_leaf(act)),
@@ -292,7 +280,7 @@ impl Nested {
 
     /// Passes one entry of each leaf, for a value that is null or empty.
     fn skip(&mut self) {
-        self.each_leaf(&mut |leaf| _ = leaf.take());
+        self.each_leaf(&mut |leaf| _ = leaf.skip());
     }
 
     /// Writes the next value, unless it is null. Returns whether it is there.
@@ -300,13 +288,7 @@ impl Nested {
         // Without an entry the file is damaged, which is found at the end of the row.
         let definition = self.first().entry().map_or(-1, |(definition, _)| definition);
         match self {
-            Nested::Leaf(leaf) => match leaf.take() {
-                Some(json) => {
-                    out.extend_from_slice(json);
-                    true
-                }
-                None => false,
-            },
+            Nested::Leaf(leaf) => leaf.take(out),
             Nested::Object { level, .. } if definition < *level => {
                 self.skip();
                 false
@@ -356,17 +338,12 @@ impl Nested {
                 out.push(b'{');
                 loop {
                     let before = out.len();
-                    match key.take() {
-                        // Keys of JSON are text.
-                        Some(json) if json.starts_with(b"\"") => out.extend_from_slice(json),
-                        Some(json) => {
-                            out.push(b'"');
-                            out.extend_from_slice(json);
-                            out.push(b'"');
-                        }
-                        None => {}
+                    let has_key = key.take(out);
+                    // Keys of JSON are text.
+                    if has_key && out.get(before) != Some(&b'"') {
+                        out.insert(before, b'"');
+                        out.push(b'"');
                     }
-                    let has_key = out.len() > before;
                     out.push(b':');
                     match value.write(out) && has_key {
                         true => out.push(b','),

@@ -1,3 +1,4 @@
+mod cells;
 mod random;
 mod refused;
 mod types;
@@ -17,6 +18,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::decode::schema::RawRecord;
 
 /// Content of one leaf column, as Parquet stores it.
 #[derive(Clone)]
@@ -111,9 +113,10 @@ fn records(file: File) -> anyhow::Result<Vec<(u64, String)>> {
 
 fn records_of(file: File, fields: &EventFields) -> anyhow::Result<Vec<(u64, String)>> {
     let mut records = Vec::new();
-    read(file, fields, &|_| Ok(()), &mut |number, record| {
-        records.push((number, String::from_utf8_lossy(record).into_owned()));
-    })?;
+    let mut take = |number, record: RawRecord| {
+        records.push((number, String::from_utf8_lossy(record.bytes).into_owned()));
+    };
+    read(file, fields, &|_| Ok(()), &mut take)?;
     Ok(records)
 }
 

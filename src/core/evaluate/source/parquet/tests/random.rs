@@ -37,7 +37,7 @@ fn record((user, items, experiments): &Row) -> Value {
 }
 
 /// Returns the levels of a list whose elements each have a level of their own.
-fn list_levels<T>(lists: &[Option<&[T]>], level: impl Fn(&T) -> i16) -> (Vec<i16>, Vec<i16>) {
+pub(super) fn list_levels<T>(lists: &[Option<&[T]>], level: impl Fn(&T) -> i16) -> (Vec<i16>, Vec<i16>) {
     let (mut definition, mut repetition) = (Vec::new(), Vec::new());
     for list in lists {
         match list {

@@ -109,9 +109,12 @@ fn text_that_is_not_utf_8_makes_an_unreadable_record() {
         WriterProperties::default(),
     );
     let mut is_text = None;
-    read(file, &EventFields::default(), &|_| Ok(()), &mut |_, record| {
-        is_text = Some(std::str::from_utf8(record).is_ok())
-    })
+    read(
+        file,
+        &EventFields::default(),
+        &|_| Ok(()),
+        &mut |_, record: RawRecord| is_text = Some(std::str::from_utf8(record.bytes).is_ok()),
+    )
     .unwrap();
     assert_eq!(is_text, Some(false));
 }
@@ -189,8 +192,8 @@ fn timestamps_do_not_depend_on_the_unit_of_numbers() {
             shape: Some(&shape),
             ..EventFields::default()
         };
-        read(file, &fields, &|_| Ok(()), &mut |_, record| {
-            records.push(record.to_vec());
+        read(file, &fields, &|_| Ok(()), &mut |_, record: RawRecord| {
+            records.push(record.bytes.to_vec());
         })
         .unwrap();
         let decoder = Decoder::new(0, 10, 10).reading(Some(&shape));
@@ -449,7 +452,7 @@ fn counts_rows_across_row_groups_and_reports_all_bytes() {
             n_reported.set(n_reported.get() + n);
             Ok(())
         },
-        &mut |number, _| numbers.push(number),
+        &mut |number, _: RawRecord| numbers.push(number),
     )
     .unwrap();
     assert_eq!(numbers, [1, 2, 3]);
