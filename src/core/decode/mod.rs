@@ -33,7 +33,7 @@ use serde_json::value::RawValue;
 
 pub use self::hash::Hashes;
 pub use self::mapped::{
-    Cell, CellDigits, CellForm, CellPart, CellReader, DecidingField, Explained, FurtherFields,
+    Cell, CellDigits, CellForm, CellPart, CellReader, DecidingField, Explained, FurtherFields, Outlines,
 };
 use self::mapped::{DirectReader, LocatedRecord, Mapped, MappedFields, Sink};
 pub use self::no_user::NoUser;

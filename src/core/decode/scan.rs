@@ -156,6 +156,23 @@ impl<'a> Scanner<'a> {
         self.comes(bytes).then_some(())
     }
 
+    /// Passes a few bytes, which must come next. They are compared without a function call.
+    #[inline(always)]
+    pub fn expect_few(&mut self, bytes: &[u8]) -> Option<()> {
+        let next = self.rest.get(..bytes.len())?;
+        let is_equal = match bytes.len() {
+            8..=16 => {
+                next.first_chunk::<8>() == bytes.first_chunk() && next.last_chunk::<8>() == bytes.last_chunk()
+            }
+            4..=7 => {
+                next.first_chunk::<4>() == bytes.first_chunk() && next.last_chunk::<4>() == bytes.last_chunk()
+            }
+            1 => next[0] == bytes[0],
+            _ => next == bytes,
+        };
+        is_equal.then(|| self.pass(bytes.len()))
+    }
+
     /// Checks that these bytes are all that is left.
     #[inline(always)]
     pub fn is_last(&self, bytes: &[u8]) -> Option<()> {
@@ -316,6 +333,26 @@ impl<'a> Scanner<'a> {
         Some(())
     }
 
+    /// Skips a value, which is rarely an array or object.
+    #[inline(always)]
+    pub fn skip_scalar(&mut self) -> Option<()> {
+        match self.rest.first()? {
+            b'"' => {
+                self.pass(1);
+                self.string_inside().map(drop)
+            }
+            b'0'..=b'9' | b'-' => {
+                let n = match short_number_len(self.rest) {
+                    Some(n) => n,
+                    None => number_end(self.rest)?,
+                };
+                self.pass(n);
+                Some(())
+            }
+            _ => self.skip_value(),
+        }
+    }
+
     /// Skips a value and returns its text.
     #[inline(always)]
     pub fn value(&mut self) -> Option<&'a str> {
@@ -374,6 +411,30 @@ impl<'a> Scanner<'a> {
         }
         Some(self)
     }
+}
+
+/// Returns the length of a number of a few digits, with or without a fraction, that a comma or bracket follows. `None` for any other.
+#[inline(always)]
+fn short_number_len(text: &[u8]) -> Option<usize> {
+    let n_digits = |text: &[u8]| {
+        text.iter()
+            .take(8)
+            .take_while(|byte| byte.is_ascii_digit())
+            .count()
+    };
+    let whole = n_digits(text);
+    // JSON allows no leading zero.
+    if whole == 0 || (whole > 1 && text[0] == b'0') {
+        return None;
+    }
+    let end = match text.get(whole)? {
+        b'.' => {
+            let fraction = n_digits(&text[whole + 1..]);
+            (fraction > 0).then_some(whole + 1 + fraction)?
+        }
+        _ => whole,
+    };
+    matches!(text.get(end)?, b',' | b'}' | b']').then_some(end)
 }
 
 #[cold]

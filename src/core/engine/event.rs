@@ -6,6 +6,7 @@ use std::ops::Range;
 use foldhash::HashMap;
 
 use super::OTHER;
+use crate::decode::Outlines;
 
 /// Kind of a record, as its type states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -226,6 +227,8 @@ pub struct Batch {
     pub text: String,
     /// Arms by the JSON object in `arms`, so that the decoder reads each object once.
     pub arms_by_json: HashMap<Box<[u8]>, Range<u32>>,
+    /// Outlines of JSON records of other shapes, so that the decoder splits each into keys once.
+    pub outlines: Outlines,
     /// Number of skipped elements of lists that are not items.
     pub skipped_elements: u64,
     /// Records of several events, by `Side as usize`.

@@ -4,14 +4,18 @@
 //! authoritative. Most shapes have this path; `Direct::new` lists the exceptions.
 
 mod cells;
+mod outline;
 mod plan;
 mod protobuf;
 
+use std::mem;
 use std::ops::Range;
 
 use xxhash_rust::xxh3::xxh3_64;
 
 pub use self::cells::{Cell, CellDigits, CellForm, CellPart, CellReader};
+use self::outline::FoundValue;
+pub use self::outline::Outlines;
 pub(in super::super) use self::plan::Plans;
 pub(in super::super) use self::protobuf::ProtobufPlan;
 use super::super::arms::MAX_REMEMBERED;
@@ -159,12 +163,31 @@ impl Direct {
     /// Reads a record of JSON.
     pub fn json(&self, payload: &[u8], topic_kind: Option<Kind>, reader: &mut DirectReader) -> Option<Body> {
         let mut found = Found::default();
-        let mut json = Scanner::new(payload);
-        self.json_object(&self.record, &mut json, &mut found, reader)?;
-        match json.is_at_end() {
+        let mut outlines = mem::take(&mut reader.batch.outlines);
+        outlines.begin(self.id);
+        let is_read = self.json_by_outline(payload, &mut outlines, &mut found, reader)
+            || self
+                .json_by_keys(payload, &mut outlines, &mut found, reader)
+                .is_some();
+        reader.batch.outlines = outlines;
+        match is_read {
             true => found.body(topic_kind, ArmsBy::Key, reader),
             false => None,
         }
+    }
+
+    /// Reads a record of any outline, which is remembered.
+    #[inline(never)]
+    fn json_by_keys<'a>(
+        &self,
+        payload: &'a [u8],
+        outlines: &mut Outlines,
+        found: &mut Found<'a>,
+        reader: &mut DirectReader,
+    ) -> Option<()> {
+        let mut json = Scanner::new(payload);
+        self.json_object(&self.record, &mut json, found, reader, outlines)?;
+        json.is_at_end().then(|| outlines.learn(payload))
     }
 
     /// Reads a record of Avro.
@@ -189,14 +212,24 @@ impl Direct {
         json: &mut Scanner<'a>,
         found: &mut Found<'a>,
         reader: &mut DirectReader,
+        outlines: &mut Outlines,
     ) -> Option<()> {
         let mut seen = 0_u64;
         let mut more = json.enter(b'{', b'}')?;
         while more {
             let key = json.string()?;
             json.expect(b':')?;
+            json.peek()?;
+            let start = json.n_passed();
+            let mut value = |json: &Scanner, part| {
+                let end = json.n_passed();
+                outlines.record.push(FoundValue { start, end, part });
+            };
             match places.iter().position(|place| place.name.as_bytes() == key) {
-                None => json.skip_value()?,
+                None => {
+                    json.skip_value()?;
+                    value(json, None);
+                }
                 Some(n) => {
                     // It is unknown which of two equal keys is meant.
                     if seen & 1 << n != 0 {
@@ -205,8 +238,15 @@ impl Direct {
                     seen |= 1 << n;
                     match &places[n].leads {
                         Leads::Below(_) if json.null() => {}
-                        Leads::Below(places) => self.json_object(places, json, found, reader)?,
-                        Leads::To(part, of) => self.json_part(*part, *of, json, found, reader)?,
+                        Leads::Below(places) => self.json_object(places, json, found, reader, outlines)?,
+                        Leads::To(EventPart::Items, of) => {
+                            self.json_items(json, found, reader, &mut outlines.item)?;
+                            value(json, Some((EventPart::Items, *of)));
+                        }
+                        Leads::To(part, of) => {
+                            self.json_part(*part, *of, json, found, reader)?;
+                            value(json, Some((*part, *of)));
+                        }
                     }
                 }
             }
@@ -240,11 +280,8 @@ impl Direct {
                 };
                 set(&mut found.times, of, ms);
             }
-            EventPart::Items => {
-                let start = reader.batch.items.len();
-                self.json_items(json, reader)?;
-                found.items = Some(range(start, reader.batch.items.len()));
-            }
+            // Items are read elsewhere.
+            EventPart::Items => return None,
             EventPart::Item => found.item = Some(reader.hash.item(json.id()?)),
             EventPart::Kind => found.kind = Some(kind_of(json.string()?, reader.shape)?),
             EventPart::Action => found.has_action = is_action(json.string()?, reader.shape),
@@ -255,30 +292,25 @@ impl Direct {
         Some(())
     }
 
-    /// Not inlined, so that the loop can use all registers.
-    #[inline(never)]
-    fn json_items<'a>(&self, json: &mut Scanner<'a>, reader: &mut DirectReader) -> Option<()> {
-        let hash = reader.hash;
-        let items = &mut reader.batch.items;
-        let most = items.len() + reader.max_items;
-        let mut push = |id: &'a [u8]| {
-            items.push(hash.checked_item(id)?);
-            (items.len() <= most).then_some(())
-        };
-        let mut own = *json;
-        let mut more = own.enter(b'[', b']')?;
-        while more {
-            match own.peek()? {
-                b'"' => {
-                    own.pass(1);
-                    own.ids_in_quotes(&mut push)?;
-                }
-                b'{' if !self.item.is_empty() => push(json_item(&self.item, &mut own)?)?,
-                _ => push(own.id()?)?,
-            }
-            more = own.more(b']')?;
+    /// Reads the items of a list, and notes the values of the first one.
+    fn json_items<'a>(
+        &self,
+        json: &mut Scanner<'a>,
+        found: &mut Found<'a>,
+        reader: &mut DirectReader,
+        of_first: &mut Vec<FoundValue>,
+    ) -> Option<()> {
+        if json.null() {
+            return Some(());
         }
-        *json = own;
+        // The outline of an item is taken from the first one, by reading it once more.
+        let mut first = *json;
+        if first.enter(b'[', b']')? && first.peek()? == b'{' && !self.item.is_empty() {
+            json_item(&self.item, &mut first, Some(of_first))?;
+        }
+        let start = reader.batch.items.len();
+        *json = self.items_by_outline(None, *json, reader)?;
+        found.items = Some(range(start, reader.batch.items.len()));
         Some(())
     }
 
@@ -416,19 +448,36 @@ fn part_of_value<'a>(
     Some(())
 }
 
-/// Returns the id of an item that is an object.
-fn json_item<'a>(places: &[Place], json: &mut Scanner<'a>) -> Option<&'a [u8]> {
+/// Returns the id of an item that is an object, and notes its values.
+fn json_item<'a>(
+    places: &[Place],
+    json: &mut Scanner<'a>,
+    mut values: Option<&mut Vec<FoundValue>>,
+) -> Option<&'a [u8]> {
     let mut id = None;
     let mut more = json.enter(b'{', b'}')?;
     while more {
         let key = json.string()?;
         json.expect(b':')?;
-        match places.iter().find(|place| place.name.as_bytes() == key) {
-            None => json.skip_value()?,
+        json.peek()?;
+        let start = json.n_passed();
+        let part = match places.iter().find(|place| place.name.as_bytes() == key) {
+            None => {
+                json.skip_value()?;
+                None
+            }
             Some(Place {
-                leads: Leads::To(..), ..
-            }) if id.is_none() => id = Some(json.id()?),
+                leads: Leads::To(part, of),
+                ..
+            }) if id.is_none() => {
+                id = Some(json.id()?);
+                Some((*part, *of))
+            }
             Some(_) => return None,
+        };
+        if let Some(values) = &mut values {
+            let end = json.n_passed();
+            values.push(FoundValue { start, end, part });
         }
         more = json.more(b'}')?;
     }
@@ -487,7 +536,7 @@ fn is_action(word: &[u8], shape: &Shape) -> bool {
 
 impl Found<'_> {
     #[inline(always)]
-    fn body(self, topic_kind: Option<Kind>, arms_by: ArmsBy, reader: &mut DirectReader) -> Option<Body> {
+    fn body(&self, topic_kind: Option<Kind>, arms_by: ArmsBy, reader: &DirectReader) -> Option<Body> {
         let shape = reader.shape;
         let kind = self.kind.or(topic_kind).or(shape.without_kind)?;
         check_topic(kind, topic_kind).ok()?;
@@ -496,7 +545,7 @@ impl Found<'_> {
         let user = user.filter(|user| !reader.no_user.contains(user));
         match kind {
             Kind::Served => {
-                let items = self.items?;
+                let items = self.items.clone()?;
                 let known = &reader.batch.arms_by_json;
                 let arms = match (arms_by, self.experiments) {
                     (ArmsBy::Object, None) => 0..0,
@@ -544,7 +593,7 @@ impl ArmsKey {
     }
 
     /// `None` if the values are too long, or of a kind that is not remembered.
-    #[inline]
+    #[inline(always)]
     fn of(
         schema: u64,
         experiments: Option<Value>,

@@ -17,7 +17,7 @@ use serde::de::IgnoredAny;
 pub(super) use self::composite::CompositeId;
 use self::composite::FurtherIds;
 use self::direct::Direct;
-pub use self::direct::{Cell, CellDigits, CellForm, CellPart, CellReader};
+pub use self::direct::{Cell, CellDigits, CellForm, CellPart, CellReader, Outlines};
 pub(super) use self::direct::{DirectReader, Plans, ProtobufPlan};
 pub use self::explain::{DecidingField, Explained};
 pub use self::further::FurtherFields;

@@ -173,9 +173,7 @@ fn each_row<T>(
             sound(|| all_leaves(&mut fields, &mut |leaf| leaf.load(n_rows)))?;
             for _ in 0..n_rows {
                 number += 1;
-                fields
-                    .iter_mut()
-                    .for_each(|field| field.each_leaf(&mut Leaf::begin_row));
+                fields.iter_mut().for_each(FieldShape::begin_row);
                 row(number, &mut fields, &opened)?;
             }
             n_left -= n_rows;

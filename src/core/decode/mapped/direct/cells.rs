@@ -161,12 +161,12 @@ impl<'a> CellReader<'a, '_, '_> {
         Some(())
     }
 
-    fn body(mut self, topic_kind: Option<Kind>) -> Option<Body> {
+    fn body(&self, topic_kind: Option<Kind>) -> Option<Body> {
         let arms_by = match self.is_own_shape {
             true => ArmsBy::Object,
             false => ArmsBy::Key,
         };
-        self.found.body(topic_kind, arms_by, &mut self.reader)
+        self.found.body(topic_kind, arms_by, &self.reader)
     }
 }
 

@@ -214,8 +214,11 @@ impl Leaf {
         let start = self.row.end;
         self.row = start..self.end_of_row(start);
         // Nulls have no value, so values are counted separately from entries.
-        let places = &self.batch.definition[self.row.clone()];
-        let n_values = places.iter().filter(|level| **level == self.levels.value).count();
+        let is_value = |level: &&i16| **level == self.levels.value;
+        let n_values = match &self.batch.definition[self.row.clone()] {
+            [only] => usize::from(is_value(&only)),
+            places => places.iter().filter(is_value).count(),
+        };
         let first_value = self.row_values.end;
         self.row_values = first_value..first_value + n_values;
         self.rewind();
@@ -301,6 +304,12 @@ impl Leaf {
         self.column
             .as_ref()
             .map_or(Cell::Other, |column| column.cell(value))
+    }
+
+    /// Returns the first value of the current row.
+    #[inline]
+    pub(super) fn first_value(&self) -> Option<usize> {
+        self.row_values.clone().next()
     }
 
     /// Returns the values of the current row, if each of its entries has one: `None` if one is null, or the list is.

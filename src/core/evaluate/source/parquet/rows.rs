@@ -213,10 +213,10 @@ fn take_single<'a>(
     cells: &mut CellReader<'a, '_, '_>,
 ) -> Option<()> {
     let leaf = column.leaf(fields)?;
-    match leaf.entries().next()? {
-        LeafEntry::Value(value) => cells.cell(column.part, leaf.cell(value)),
+    match leaf.first_value() {
+        Some(value) => cells.cell(column.part, leaf.cell(value)),
         // A null is an absent field.
-        _ => Some(()),
+        None => Some(()),
     }
 }
 

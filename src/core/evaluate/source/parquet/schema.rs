@@ -32,6 +32,15 @@ pub(super) enum FieldShape {
 }
 
 impl FieldShape {
+    /// Starts the next row.
+    #[inline]
+    pub(super) fn begin_row(&mut self) {
+        match self {
+            FieldShape::Scalar(leaf) | FieldShape::List(leaf) => leaf.begin_row(),
+            several => several.each_leaf(&mut Leaf::begin_row),
+        }
+    }
+
     pub(super) fn each_leaf(&mut self, act: &mut dyn FnMut(&mut Leaf)) {
         match self {
             FieldShape::Scalar(leaf) | FieldShape::List(leaf) => act(leaf),
