@@ -1,7 +1,7 @@
 //! Reads files and standard input for `evaluate`, whatever their compression, as records.
 //!
-//! The file type is detected from the first bytes, not from the name. Lines are read one by one. Rows of CSV and Parquet are
-//! converted to JSON records; records of Avro are decoded directly.
+//! The file type is detected from the first bytes, not from the name. Lines are read one by one. Rows of CSV are converted to JSON
+//! records, and so are rows of Parquet that cannot be decoded cell by cell; records of Avro are decoded directly.
 
 mod array;
 mod avro;
