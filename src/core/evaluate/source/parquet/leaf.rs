@@ -22,9 +22,12 @@ use crate::decode::Cell;
 /// few bytes.
 pub(super) const MAX_BYTES: usize = 256 << 20;
 
+/// Appends a value as JSON.
+type Write<T> = Rc<dyn Fn(&T, &mut Vec<u8>)>;
+
 /// Forms of a value: as JSON, and as a cell without JSON between, if it has one.
 pub(super) struct Forms<T: ?Sized> {
-    write: Rc<dyn Fn(&T, &mut Vec<u8>)>,
+    write: Write<T>,
     cell: Rc<dyn for<'a> Fn(&'a T) -> Cell<'a>>,
 }
 

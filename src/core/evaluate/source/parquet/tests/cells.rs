@@ -90,13 +90,16 @@ fn described(batch: &Batch) -> Vec<String> {
     events.chain([of_batch]).collect()
 }
 
+/// Experiments and arms of a row.
+type Arms = Vec<(String, Option<String>)>;
+
 #[derive(Debug, Clone)]
 struct Row {
     kind: Option<&'static str>,
     request: Option<Vec<u8>>,
     user: Option<Vec<u8>>,
     ts: Option<i64>,
-    experiments: Option<Vec<(String, Option<String>)>>,
+    experiments: Option<Arms>,
     items: Option<Vec<Option<Vec<u8>>>>,
     item: Option<Vec<u8>>,
 }
@@ -361,8 +364,7 @@ impl Types {
     }
 
     fn experiments(self, name: &str, rows: &[Row]) -> (String, Vec<Stored>) {
-        let maps: Vec<Option<&[(String, Option<String>)]>> =
-            rows.iter().map(|row| row.experiments.as_deref()).collect();
+        let maps: Vec<_> = rows.iter().map(|row| row.experiments.as_deref()).collect();
         match self.experiments {
             Experiments::None => (String::new(), Vec::new()),
             Experiments::Json => {
