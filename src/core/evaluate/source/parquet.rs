@@ -1,4 +1,4 @@
-//! Rows of Parquet as records of JSON.
+//! Rows of Parquet, cell by cell or as records of JSON.
 //!
 //! Only the columns of events are read, a few rows at a time. A null is an absent field. With the shape of other events, columns are
 //! located by its paths; without one, they are named like our own fields.
