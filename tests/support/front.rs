@@ -198,7 +198,8 @@ async fn answer(State(book): State<Arc<Book>>, request: Request) -> Response {
         return page.clone().into_response();
     }
     let Some(registry) = book.registry.clone() else {
-        return StatusCode::NOT_FOUND.into_response();
+        let absent = r#"{"error_code":40403,"message":"Schema not found"}"#;
+        return (StatusCode::NOT_FOUND, absent).into_response();
     };
     let body = axum::body::to_bytes(body, usize::MAX)
         .await

@@ -15,6 +15,7 @@ mod schema_file;
 #[cfg(test)]
 mod tests;
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -34,7 +35,10 @@ use crate::settings::{Config, Formats, TopicFormat, UnusableFile, files};
 /// Time for which a registry must deny a schema before its records are invalid. Replicas of a registry lag behind their leader.
 pub const DENIED_AFTER: Duration = Duration::from_secs(60);
 
-/// Bound on the texts of known schemas. The oldest ones are fetched again when they are needed.
+/// Memory of a known schema besides its text.
+const ENTRY_BYTES: usize = 256;
+
+/// Bound on the memory of known schemas. The oldest ones are fetched again when they are needed.
 const MAX_BYTES: usize = 256 << 20;
 
 /// Schemas of both topics, shared by all shards and the client of the registry.
@@ -116,11 +120,13 @@ impl Schemas {
             Some(_) => false,
         };
         if is_due {
-            state.wanted.entry(id).or_insert_with(|| Wanted {
-                format,
-                problem: None,
-            });
-            self.wakes_client.notify_one();
+            if let Entry::Vacant(entry) = state.wanted.entry(id) {
+                entry.insert(Wanted {
+                    format,
+                    problem: None,
+                });
+                self.wakes_client.notify_one();
+            }
         }
         known
     }
@@ -134,7 +140,7 @@ impl Schemas {
         self.state().wanted.get(&id)?.problem.clone()
     }
 
-    fn wanted(&self) -> Vec<(SchemaId, Format)> {
+    fn wanted(&self) -> BTreeMap<SchemaId, Format> {
         let state = self.state();
         let wanted = state.wanted.iter();
         wanted.map(|(id, wanted)| (*id, wanted.format)).collect()
@@ -149,7 +155,14 @@ impl Schemas {
     pub(in crate::stream) fn arrived(&self, id: SchemaId, known: Known, n_bytes: usize) {
         let mut state = self.state();
         state.wanted.remove(&id);
-        state.known.insert(id, known);
+        // A schema that was unusable may come again.
+        if state.known.insert(id, known).is_some()
+            && let Some(place) = state.arrivals.iter().position(|(other, _)| *other == id)
+            && let Some((_, n_before)) = state.arrivals.remove(place)
+        {
+            state.n_bytes -= n_before;
+        }
+        let n_bytes = n_bytes + ENTRY_BYTES;
         state.arrivals.push_back((id, n_bytes));
         state.n_bytes += n_bytes;
         while state.n_bytes > MAX_BYTES {

@@ -26,6 +26,8 @@ use crate::settings::{HttpUrl, Registry, RegistryCredentials, UnusableFile};
 const AT_ONCE: usize = 8;
 /// Maximum size of an answer.
 const MAX_ANSWER: usize = 16 << 20;
+/// Maximum size of an error.
+const MAX_ERROR: usize = 64 << 10;
 /// Maximum number of schemas that one schema refers to, directly and indirectly.
 const MAX_REFERENCES: usize = 1_000;
 /// Wait after the first failure. It doubles with each further one.
@@ -145,16 +147,15 @@ impl RegistryClient {
     async fn round(&mut self) {
         let now = Instant::now();
         let wanted = self.schemas.wanted();
-        self.attempts
-            .retain(|id, _| wanted.iter().any(|(wanted, _)| wanted == id));
+        self.attempts.retain(|id, _| wanted.contains_key(id));
         let next_of = |id: &SchemaId| self.attempts.get(id).map_or(now, |attempts| attempts.next);
         let due: Vec<(SchemaId, Format)> = wanted
             .iter()
-            .copied()
+            .map(|(id, format)| (*id, *format))
             .filter(|(id, _)| next_of(id) <= now)
             .collect();
         if due.is_empty() {
-            let next = wanted.iter().map(|(id, _)| next_of(id)).min();
+            let next = wanted.keys().map(next_of).min();
             let pause = next.map_or(ASK_AGAIN, |next| next.saturating_duration_since(now));
             tokio::select! {
                 () = self.schemas.wakes_client.notified() => {}
@@ -216,7 +217,7 @@ impl RegistryClient {
                     return;
                 }
                 let problem = format!(
-                    "the registry does not know it; after {} s such records count as invalid (unknown_schema)",
+                    "it is not in the registry; after {} s such records count as invalid (unknown_schema)",
                     self.denied_after.as_secs()
                 );
                 self.schemas.failed(id, problem);
@@ -258,7 +259,7 @@ impl Schemas {
     fn deny(&self, id: SchemaId, for_: Duration) {
         warn!(
             schema = %id,
-            "the registry denies a schema: its records count as invalid (unknown_schema) until it is registered"
+            "a schema is not in the registry: its records count as invalid (unknown_schema) until it is registered"
         );
         let until = Some(Instant::now() + for_);
         self.arrived(id, Known::Unusable { until }, 0);
@@ -351,6 +352,8 @@ impl<'a> Session<'a> {
 
     /// Fetches a schema by the API of Apicurio, whose address is the one of its root, or of its copy of Confluent's API.
     async fn apicurio(&self, path: &str, format: Format) -> anyhow::Result<Answer> {
+        let (mut is_denied, mut failed) = (false, None);
+        // Apicurio 2 answers only to v2.
         for version in ["v3", "v2"] {
             let path = |url: &HttpUrl| {
                 let base = url.uri().path();
@@ -360,17 +363,24 @@ impl<'a> Session<'a> {
                 // Relative to the address that is set.
                 format!("{root}{below}")
             };
-            if let Some(body) = self.get_at(path).await? {
-                let text = String::from_utf8(body).context("the schema is not text")?;
-                let references = Vec::new();
-                return Ok(Answer::Schema(Box::new(Fetched {
-                    format,
-                    text,
-                    references,
-                })));
+            match self.get_at(path).await {
+                Ok(Some(body)) => {
+                    let text = String::from_utf8(body).context("the schema is not text")?;
+                    let references = Vec::new();
+                    return Ok(Answer::Schema(Box::new(Fetched {
+                        format,
+                        text,
+                        references,
+                    })));
+                }
+                Ok(None) => is_denied = true,
+                Err(error) => failed = Some(error),
             }
         }
-        Ok(Answer::Denied)
+        match failed {
+            Some(error) if !is_denied => Err(error),
+            _ => Ok(Answer::Denied),
+        }
     }
 
     async fn get(&self, path: impl Fn(&HttpUrl) -> String) -> anyhow::Result<Option<Vec<u8>>> {
@@ -418,7 +428,15 @@ impl<'a> Session<'a> {
                         .into(),
                 ))
             }
-            StatusCode::NOT_FOUND => Ok(None),
+            StatusCode::NOT_FOUND => {
+                let body = body::to_bytes(Body::new(answer.into_body()), MAX_ERROR).await;
+                match body.is_ok_and(|body| is_denial(&body)) {
+                    true => Ok(None),
+                    false => Err(anyhow!(
+                        "it answers 404 to {path}, and not like a schema registry: check the path of registry.url"
+                    )),
+                }
+            }
             status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => Err(match self.authorization {
                 Some(_) => anyhow!(
                     "it answers {status}: check registry.username and registry.password_file, or registry.token_file"
@@ -433,6 +451,26 @@ impl<'a> Session<'a> {
             status => Err(anyhow!("it answers {status}")),
         }
     }
+}
+
+/// Error in the API of Confluent or of Apicurio.
+#[derive(Debug, Deserialize)]
+struct RegistryError {
+    error_code: i64,
+    /// Class of Apicurio's exception.
+    #[serde(default)]
+    name: String,
+}
+
+/// Returns whether an answer with status 404 reports that a schema, version or subject is absent. A wrong path, or a proxy
+/// without a registry, has the same status.
+fn is_denial(body: &[u8]) -> bool {
+    let Ok(RegistryError { error_code, name }) = serde_json::from_slice(body) else {
+        return false;
+    };
+    // `NotFoundException` alone is Apicurio's answer to a path that it does not have.
+    let is_of_schema = name.ends_with("NotFoundException") && name != "NotFoundException";
+    (40401..=40403).contains(&error_code) || is_of_schema
 }
 
 /// Part of a walk over the schemas that a schema refers to.

@@ -66,7 +66,12 @@ impl FakeRegistry {
 
     /// Starts a client with these further settings.
     fn client(&self, more: &str) -> Arc<Schemas> {
-        let config = config(&format!("registry.url = \"{}\"\n{more}", self.url));
+        self.client_at("", more)
+    }
+
+    /// The same, with this path in the address.
+    fn client_at(&self, path: &str, more: &str) -> Arc<Schemas> {
+        let config = config(&format!("registry.url = \"{}{path}\"\n{more}", self.url));
         let schemas = Arc::new(Schemas::open(&config).expect("no files"));
         let client = RegistryClient::open(&schemas).expect("no files");
         let client = client
@@ -99,7 +104,21 @@ async fn answer(State(book): State<Arc<Book>>, request: Request) -> Response {
     }
     match book.pages.lock().expect("not poisoned").get(&path) {
         Some(page) => page.clone().into_response(),
-        None => StatusCode::NOT_FOUND.into_response(),
+        None => (StatusCode::NOT_FOUND, absence_of(&path)).into_response(),
+    }
+}
+
+/// Returns the body of a registry's 404: of Apicurio's own API for a path below it, else of Confluent's.
+fn absence_of(path: &str) -> &'static str {
+    match path {
+        path if path.starts_with("/wrong/") => "<html>nothing here</html>",
+        path if path.starts_with("/apis/registry/v3/") => {
+            r#"{"error_code":404,"message":"Could not find resource for full path","name":"NotFoundException"}"#
+        }
+        path if path.starts_with("/apis/registry/v2/") => {
+            r#"{"error_code":404,"message":"No artifact","name":"ArtifactNotFoundException"}"#
+        }
+        _ => r#"{"error_code":40403,"message":"Schema not found"}"#,
     }
 }
 
@@ -203,12 +222,39 @@ async fn a_denied_schema_is_unknown_only_after_a_while() {
     ));
     until(|| schemas.problem(id).is_some()).await;
     let problem = schemas.problem(id).expect("a problem");
-    assert!(problem.starts_with("the registry does not know it"), "{problem}");
+    assert!(problem.starts_with("it is not in the registry"), "{problem}");
     assert!(!schemas.is_known(id));
     until(|| schemas.is_known(id)).await;
     assert!(matches!(
         reader.locate(&framed(8), &NoHeaders),
         Located::Invalid(Reason::UnknownSchema)
+    ));
+}
+
+/// A wrong path answers 404, too, and no record may be lost because of it.
+#[tokio::test]
+async fn a_404_of_something_else_is_no_denial() {
+    let registry = FakeRegistry::start().await;
+    let schemas = registry.client_at("/wrong", "");
+    let id = SchemaId::Id(8);
+    schemas.ask(id, Format::Avro);
+    // Longer than a denial takes.
+    until(|| registry.n_asked() >= 4).await;
+    assert!(!schemas.is_known(id));
+    let problem = schemas.problem(id).expect("a problem");
+    assert!(problem.contains("check the path of registry.url"), "{problem}");
+}
+
+#[tokio::test]
+async fn a_schema_that_apicurio_does_not_have_is_denied_though_v3_is_absent() {
+    let registry = FakeRegistry::start().await;
+    let schemas = registry.client("events.served.framing = \"apicurio2\"");
+    let id = SchemaId::Global(8);
+    schemas.ask(id, Format::Avro);
+    until(|| schemas.is_known(id)).await;
+    assert!(matches!(
+        schemas.ask(id, Format::Avro),
+        Some(Known::Unusable { .. })
     ));
 }
 

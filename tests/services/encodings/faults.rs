@@ -289,7 +289,7 @@ fn a_denied_schema_goes_to_the_dead_letters_after_a_minute() {
     );
     let mut daemon = lists.daemon(&kafka, &settings);
     lists.wait_until_accepted(&mut daemon, 1);
-    lists.wait_until_held(&daemon, 0, "the registry does not know it; after 60 s");
+    lists.wait_until_held(&daemon, 0, "it is not in the registry; after 60 s");
     lists.wait_until_accepted(&mut daemon, 2);
     assert!(started.elapsed() >= Duration::from_secs(60), "too soon");
     let labels = [("topic", lists.topic.as_str()), ("reason", "unknown_schema")];
