@@ -119,14 +119,12 @@ impl Schemas {
             Some(Known::Unusable { until: Some(until) }) => *until <= Instant::now(),
             Some(_) => false,
         };
-        if is_due {
-            if let Entry::Vacant(entry) = state.wanted.entry(id) {
-                entry.insert(Wanted {
-                    format,
-                    problem: None,
-                });
-                self.wakes_client.notify_one();
-            }
+        if is_due && let Entry::Vacant(entry) = state.wanted.entry(id) {
+            entry.insert(Wanted {
+                format,
+                problem: None,
+            });
+            self.wakes_client.notify_one();
         }
         known
     }
