@@ -1,6 +1,6 @@
 //! Group consumer, which turns librdkafka's callbacks into inputs and orders into calls. It makes no decisions.
 //!
-//! The main queue is polled for rebalances and errors. Records come through separate queues, each with a [`QueueReader`].
+//! The main queue is polled for rebalances and errors. Records come through separate queues, each with a `QueueReader`.
 
 #[cfg(test)]
 mod tests;
