@@ -433,7 +433,7 @@ impl<'a> Session<'a> {
                 match body.is_ok_and(|body| is_denial(&body)) {
                     true => Ok(None),
                     false => Err(anyhow!(
-                        "it answers 404 to {path}, and not like a schema registry: check the path of registry.url"
+                        "it answers 404 to {path} without a registry's error: check the path in registry.url"
                     )),
                 }
             }
@@ -454,17 +454,17 @@ impl<'a> Session<'a> {
 }
 
 /// Error in the API of Confluent or of Apicurio.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 struct RegistryError {
     error_code: i64,
     /// Class of Apicurio's exception.
-    #[serde(default)]
     name: String,
 }
 
 /// Returns whether an answer with status 404 reports that a schema, version or subject is absent. A wrong path, or a proxy
 /// without a registry, has the same status.
-fn is_denial(body: &[u8]) -> bool {
+pub(super) fn is_denial(body: &[u8]) -> bool {
     let Ok(RegistryError { error_code, name }) = serde_json::from_slice(body) else {
         return false;
     };

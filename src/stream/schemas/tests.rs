@@ -231,6 +231,19 @@ async fn a_denied_schema_is_unknown_only_after_a_while() {
     ));
 }
 
+#[test]
+fn an_error_names_an_absent_schema_by_its_code_or_its_exception() {
+    for (body, is_denial) in [
+        (r#"{"error_code":40401,"message":"Subject not found"}"#, true),
+        (r#"{"name":"ContentNotFoundException","status":404}"#, true),
+        (r#"{"error_code":404,"message":"HTTP 404 Not Found"}"#, false),
+        (r#"{"error_code":404,"name":"NotFoundException"}"#, false),
+        ("<html>nothing here</html>", false),
+    ] {
+        assert_eq!(registry::is_denial(body.as_bytes()), is_denial, "{body}");
+    }
+}
+
 /// A wrong path answers 404, too, and no record may be lost because of it.
 #[tokio::test]
 async fn a_404_of_something_else_is_no_denial() {
@@ -242,7 +255,7 @@ async fn a_404_of_something_else_is_no_denial() {
     until(|| registry.n_asked() >= 4).await;
     assert!(!schemas.is_known(id));
     let problem = schemas.problem(id).expect("a problem");
-    assert!(problem.contains("check the path of registry.url"), "{problem}");
+    assert!(problem.contains("check the path in registry.url"), "{problem}");
 }
 
 #[tokio::test]
