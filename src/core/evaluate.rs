@@ -306,9 +306,15 @@ impl Evaluator {
         Ok(())
     }
 
-    /// Reads one JSON line; messages name its place as `name` and `line`.
-    pub fn read_record<'a>(&mut self, name: &str, line: u64, record: impl Into<RawRecord<'a>>) {
-        self.records.read(record.into(), None, name, line);
+    /// Reads one record of a topic with this kind of events, if it has only one; messages name its place as `name` and `line`.
+    pub fn read_record<'a>(
+        &mut self,
+        kind: Option<Kind>,
+        name: &str,
+        line: u64,
+        record: impl Into<RawRecord<'a>>,
+    ) {
+        self.records.read(record.into(), kind, name, line);
         count_if_full(&mut self.engine, &mut self.records.batch, self.max_state_bytes);
     }
 

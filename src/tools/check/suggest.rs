@@ -25,6 +25,8 @@ mod times;
 mod views;
 mod words;
 
+use std::fmt::Display;
+
 use abgauge_core::decode::shape::Shape;
 use abgauge_core::engine::event::Kind;
 use abgauge_core::engine::outcome::SHELVES;
@@ -41,10 +43,20 @@ const MAX_BYTES: usize = 32 << 20;
 /// The analyzed part of a sample.
 #[derive(Default)]
 pub struct Unmapped {
-    /// Records with their line numbers.
-    lines: Vec<(u64, Vec<u8>)>,
+    records: Vec<SampleRecord>,
     n_bytes: usize,
     n_more: u64,
+    /// Settings of the encodings of lists and of clicks, as TOML.
+    encodings: [String; 2],
+}
+
+/// A record of a sample.
+struct SampleRecord {
+    /// Its line in a file, or its place in a topic.
+    place: String,
+    json: Vec<u8>,
+    /// Kind of events in its topic. `None` for both.
+    topic_kind: Option<Kind>,
 }
 
 /// A proposal for the section `[events]`.
@@ -75,25 +87,37 @@ struct Proposal {
 }
 
 impl Unmapped {
-    /// Adds the record on this line.
-    pub fn take(&mut self, line: u64, record: &[u8]) {
-        if self.lines.len() == MAX_RECORDS || self.n_bytes + record.len() > MAX_BYTES {
+    /// Adds a record of a topic with this kind of events, if it has only one.
+    pub fn take(&mut self, place: impl Display, topic_kind: Option<Kind>, json: &[u8]) {
+        if self.records.len() == MAX_RECORDS || self.n_bytes + json.len() > MAX_BYTES {
             self.n_more += 1;
             return;
         }
-        self.n_bytes += record.len();
-        self.lines.push((line, record.to_vec()));
+        self.n_bytes += json.len();
+        self.records.push(SampleRecord {
+            place: place.to_string(),
+            json: json.to_vec(),
+            topic_kind,
+        });
     }
 
     /// Returns the type of the file if it does not contain records.
     fn form(&self) -> Option<Form> {
-        Form::of(self.lines.iter().map(|(_, line)| &line[..]))
+        Form::of(self.records.iter().map(|record| &record.json[..]))
+    }
+
+    /// Returns the kind of all records; `None` if they are of topics with both kinds, or of both topics.
+    fn topic_kind(&self) -> Option<Kind> {
+        let kind = self.records.first()?.topic_kind;
+        let is_only = self.records.iter().all(|record| record.topic_kind == kind);
+        kind.filter(|_| is_only)
     }
 
     /// Suggests a section. `options` have the bounds and rules of the configuration.
-    pub fn suggest(&self, options: &Options, topic_kind: Option<Kind>) -> Suggestion {
+    pub fn suggest(&self, options: &Options) -> Suggestion {
+        let topic_kind = self.topic_kind();
         let sample = ReadableSample {
-            lines: &self.lines,
+            records: &self.records,
             decoder: &options.decoder(),
             topic_kind,
             same_list_ms: options.same_list_ms,
@@ -133,8 +157,8 @@ impl Unmapped {
                 span_ms: None,
                 ..options.clone()
             });
-            for (line, record) in &self.lines {
-                evaluator.read_record("sample", *line, record.as_slice());
+            for (number, record) in (1..).zip(&self.records) {
+                evaluator.read_record(record.topic_kind, "sample", number, record.json.as_slice());
             }
             evaluator.finish()
         });
@@ -243,9 +267,9 @@ fn known(sample: &ReadableSample) -> Option<(ReadingWay, Trial)> {
 }
 
 fn drafted(sample: &ReadableSample) -> (ReadingWay, Trial) {
-    let drafts = views::views(sample.lines).into_iter().flat_map(|view| {
+    let drafts = views::views(sample.records).into_iter().flat_map(|view| {
         let columns = view.columns();
-        let splits = kinds::splits(&columns, view.events.len(), sample.topic_kind);
+        let splits = kinds::splits(&columns, &view.topic_kinds);
         let drafts = splits.into_iter().map(|split| {
             let mut draft = draft::draft(&columns, split);
             view.put(&mut draft.shape);
@@ -261,13 +285,14 @@ fn drafted(sample: &ReadableSample) -> (ReadingWay, Trial) {
     let Some((ReadingWay::Drafted(mut draft), mut trial)) = drafts.reduce(better) else {
         return (ReadingWay::None, sample.read(&Shape::default()));
     };
-    if draft.split.kind.is_some() && trial.lacks_items() {
-        // Some producers omit empty arrays. Without a kind field this cannot be assumed: the record may not be a list at all.
+    let is_kind_known = draft.split.kind.is_some() || draft.split.without.is_none();
+    if is_kind_known && trial.lacks_items() {
+        // Some producers omit empty arrays. If nothing names the kind this cannot be assumed: the record may not be a list at all.
         draft.shape.served.absent_is_empty = true;
         trial = sample.read(&draft.shape);
     }
     if trial.n_conflicts > 0 {
-        let view = views::of(sample.lines, &draft.shape);
+        let view = views::of(sample.records, &draft.shape);
         if draft.separate_lists(&view.columns()) {
             trial = sample.read(&draft.shape);
         }

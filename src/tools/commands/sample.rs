@@ -46,7 +46,7 @@ pub fn sample(args: &CheckArgs, path: &Path) -> anyhow::Result<ExitCode> {
                 [] => records.take_long_line(),
                 _ => records.take(line, record),
             }
-            evaluator.read_record(&name, line, record);
+            evaluator.read_record(kind, &name, line, record);
         })?;
         let mut findings = Vec::new();
         if !long.is_empty() {
@@ -74,6 +74,7 @@ fn without_a_hit(evaluation: &Evaluation) -> Option<Finding> {
 /// Drafts the section `[events]` for a file with another shape.
 fn suggest(args: &CheckArgs, path: &Path) -> anyhow::Result<ExitCode> {
     with_counting(args.config.config.as_deref(), |counting| {
+        let kind = args.records_are.map(Kind::from);
         let mut sample = Unmapped::default();
         // Read without a shape, because the records themselves are analyzed.
         let fields = EventFields {
@@ -83,14 +84,14 @@ fn suggest(args: &CheckArgs, path: &Path) -> anyhow::Result<ExitCode> {
         let long = source::read(path, &fields, &|_| {}, |line, record| {
             // A line that is too long comes as an empty record.
             if !record.bytes.is_empty() {
-                sample.take(line, &record.to_json());
+                sample.take(format_args!("line {line}"), kind, &record.to_json());
             }
         })?;
         if !long.is_empty() {
             warn(&long.to_string());
         }
         let options = counting_options(&counting);
-        let suggestion = sample.suggest(&options, args.records_are.map(Kind::from));
+        let suggestion = sample.suggest(&options);
         print(&suggestion.text)?;
         Ok(match suggestion.fault {
             None => ExitCode::SUCCESS,

@@ -7,6 +7,7 @@ use abgauge_core::decode::{DecidingField, Decoder, Explained};
 use abgauge_core::engine::event::{Kind, Reason};
 use serde_json::Value;
 
+use super::SampleRecord;
 use super::arms::{self, ArmsDraft, SampleArms};
 use super::columns::{FieldChoice, Members, SampleColumns, choice, id};
 use super::fields;
@@ -318,9 +319,10 @@ impl DraftedShape {
 
 /// A sample, and the settings to read it with.
 pub(super) struct ReadableSample<'a> {
-    pub lines: &'a [(u64, Vec<u8>)],
+    pub records: &'a [SampleRecord],
     /// With our own shape and the bounds of the configuration.
     pub decoder: &'a Decoder,
+    /// Kind of all records. `None` for a sample of both kinds.
     pub topic_kind: Option<Kind>,
     /// Span within which a list of the same id is a copy, ms.
     pub same_list_ms: i64,
@@ -348,8 +350,8 @@ pub(super) struct Trial {
     pub n_skipped: u64,
     pub n_ignored: usize,
     pub n_refused: usize,
-    /// Number of refusals and first line, by reason and setting.
-    pub refusals: BTreeMap<(Reason, String), (usize, u64, Option<DecidingField>)>,
+    /// Number of refusals and place of the first one, by reason and setting.
+    pub refusals: BTreeMap<(Reason, String), (usize, String, Option<DecidingField>)>,
 }
 
 /// A list of a sample: time, items and further parts of its id.
@@ -363,8 +365,8 @@ impl ReadableSample<'_> {
         let mut lists_of: HashMap<String, Vec<SampleList>> = HashMap::new();
         let mut clicks = Vec::new();
         let mut heads = Heads::default();
-        for (line, record) in self.lines {
-            for explained in decoder.explain(record.as_slice(), self.topic_kind) {
+        for record in self.records {
+            for explained in decoder.explain(record.json.as_slice(), record.topic_kind) {
                 match explained {
                     Explained::Served {
                         request_id,
@@ -422,7 +424,7 @@ impl ReadableSample<'_> {
                         trial.n_refused += 1;
                         let setting = place.as_ref().map_or("", |place| place.setting).to_owned();
                         let refusal = trial.refusals.entry((reason, setting));
-                        refusal.or_insert((0, *line, place)).0 += 1;
+                        refusal.or_insert_with(|| (0, record.place.clone(), place)).0 += 1;
                     }
                 }
             }

@@ -33,11 +33,35 @@ pub(super) struct KindSplit {
 }
 
 /// Returns the splits to try: by each field whose values distinguish lists from clicks, or without a field if none does.
-pub(super) fn splits(columns: &SampleColumns, n_records: usize, topic_kind: Option<Kind>) -> Vec<KindSplit> {
-    let all: Members = (0..n_records).collect();
-    if let Some(kind) = topic_kind {
-        return vec![of_one_kind(kind, all, None)];
+/// `topic_kinds` has the kind of events in the topic of each record.
+pub(super) fn splits(columns: &SampleColumns, topic_kinds: &[Option<Kind>]) -> Vec<KindSplit> {
+    match of_topics(topic_kinds) {
+        None => by_fields(columns, topic_kinds.len()),
+        Some(of_topics) if of_topics.lists.is_empty() || of_topics.clicks.is_empty() => vec![of_topics],
+        Some(of_topics) => {
+            // A topic may also have other events, which only a field can tell apart.
+            let mut by_field = by_fields(columns, topic_kinds.len());
+            by_field.retain(|split| split.fits(&of_topics));
+            if by_field.is_empty() { vec![of_topics] } else { by_field }
+        }
     }
+}
+
+/// Returns the split by topics; `None` if one topic has both kinds.
+fn of_topics(topic_kinds: &[Option<Kind>]) -> Option<KindSplit> {
+    let (mut lists, mut clicks) = (Members::new(), Members::new());
+    for (number, kind) in topic_kinds.iter().enumerate() {
+        match (*kind)? {
+            Kind::Served => lists.push(number),
+            Kind::Click => clicks.push(number),
+        }
+    }
+    Some(without_field(lists, clicks, None))
+}
+
+/// Returns the splits by fields, or one that takes all records for what they look like.
+fn by_fields(columns: &SampleColumns, n_records: usize) -> Vec<KindSplit> {
+    let all: Members = (0..n_records).collect();
     let mut fields: Vec<(f64, &SampleColumn)> = columns
         .iter()
         .filter(|column| {
@@ -75,17 +99,17 @@ pub(super) fn splits(columns: &SampleColumns, n_records: usize, topic_kind: Opti
         true => Kind::Served,
         false => Kind::Click,
     };
-    splits
-        .into_iter()
-        .chain([of_one_kind(alike, all, Some(alike))])
-        .collect()
-}
-
-fn of_one_kind(kind: Kind, all: Members, without: Option<Kind>) -> KindSplit {
-    let (lists, clicks) = match kind {
+    let (lists, clicks) = match alike {
         Kind::Served => (all, Members::new()),
         Kind::Click => (Members::new(), all),
     };
+    splits
+        .into_iter()
+        .chain([without_field(lists, clicks, Some(alike))])
+        .collect()
+}
+
+fn without_field(lists: Members, clicks: Members, without: Option<Kind>) -> KindSplit {
     KindSplit {
         kind: None,
         served: Vec::new(),
@@ -244,6 +268,15 @@ fn action(columns: &SampleColumns, kind: &SampleColumn, clicks: &Members) -> Opt
 }
 
 impl KindSplit {
+    /// Returns whether a split by a field agrees with the split by topics, and a word of its own means a click.
+    fn fits(&self, of_topics: &KindSplit) -> bool {
+        let within = |some: &Members, all: &Members| {
+            !some.is_empty() && some.iter().all(|number| all.binary_search(number).is_ok())
+        };
+        let is_named = self.action.is_some() || self.click.iter().any(|word| hints(word, &CLICK));
+        is_named && within(&self.lists, &of_topics.lists) && within(&self.clicks, &of_topics.clicks)
+    }
+
     /// Returns the clicks selected by the second field.
     pub fn meant_clicks(&self, columns: &SampleColumns) -> Members {
         let Some((path, words)) = &self.action else {

@@ -27,7 +27,7 @@ const MAX_FIELDS: usize = 5;
 /// Adds the results of reading the sample with the draft.
 pub(super) fn head(text: &mut String, sample: &Unmapped, proposal: &Proposal, options: &Options) {
     let trial = &proposal.trial;
-    let n = sample.lines.len();
+    let n = sample.records.len();
     remark(
         text,
         "Drafted by `abgauge check --suggest` from a sample: review it before you use it.",
@@ -92,12 +92,12 @@ pub(super) fn head(text: &mut String, sample: &Unmapped, proposal: &Proposal, op
     for recipe in recipes(sample, proposal) {
         remark(text, &recipe);
     }
-    for ((reason, _), (n, line, place)) in &trial.refusals {
+    for ((reason, _), (n, first, place)) in &trial.refusals {
         let what = place
             .as_ref()
             .map(|place| format!(": {}", refused(*reason, place)));
         let reported = format!(
-            "refused as {}: {n}, line {line} first{}",
+            "refused as {}: {n}, {first} first{}",
             reason.name(),
             what.unwrap_or_default()
         );
@@ -109,7 +109,7 @@ pub(super) fn head(text: &mut String, sample: &Unmapped, proposal: &Proposal, op
 fn no_arm(sample: &Unmapped, proposal: &Proposal) -> String {
     let add = "add experiment and arm to each served list";
     if let ReadingWay::Drafted(draft) = &proposal.way {
-        let view = views::of(&sample.lines, &proposal.shape);
+        let view = views::of(&sample.records, &proposal.shape);
         let columns = view.columns();
         let lists = &draft.split.lists;
         let others: Members = (0..view.events.len())
@@ -169,7 +169,7 @@ fn further_experiments(sample: &Unmapped, proposal: &Proposal) -> Option<String>
     let ReadingWay::Drafted(draft) = &proposal.way else {
         return None;
     };
-    let view = views::of(&sample.lines, &proposal.shape);
+    let view = views::of(&sample.records, &proposal.shape);
     let columns = view.columns();
     let used = used(&draft.shape, Some(Kind::Served));
     let prefix = draft.shape.served.arms.prefix.as_deref();
@@ -248,7 +248,7 @@ fn recipes(sample: &Unmapped, proposal: &Proposal) -> Vec<String> {
         ));
     }
     let has_both = !draft.split.lists.is_empty() && !draft.clicks.is_empty();
-    let view = views::of(&sample.lines, &proposal.shape);
+    let view = views::of(&sample.records, &proposal.shape);
     if view
         .columns()
         .iter()
@@ -310,7 +310,7 @@ fn out_of_time(trial: &Trial, proposal: &Proposal, options: &Options) -> Vec<Str
 
 /// Explains why records that may be lists cannot be read as lists. Clicks are left out.
 pub(super) fn not_a_list(text: &mut String, sample: &Unmapped, shape: &Shape, clicks: &Members) {
-    let view = views::of(&sample.lines, shape);
+    let view = views::of(&sample.records, shape);
     // Members are in ascending order.
     let others = (0..view.events.len()).filter(|number| clicks.binary_search(number).is_err());
     if let Some(why) = items::why_not(&view.columns(), &others.collect()) {
@@ -333,7 +333,7 @@ fn is_used(used: &[&Path], path: &Path) -> bool {
 
 /// Lists the fields that the draft does not use.
 pub(super) fn unused(text: &mut String, sample: &Unmapped, topic_kind: Option<Kind>, draft: &DraftedShape) {
-    let view = views::of(&sample.lines, &draft.shape);
+    let view = views::of(&sample.records, &draft.shape);
     let columns = view.columns();
     let used = used(&draft.shape, topic_kind);
     let prefix = draft.shape.served.arms.prefix.as_deref();

@@ -5,21 +5,31 @@ use abgauge_core::engine::event::Kind;
 
 use super::*;
 
-fn readable<'a>(sample: &'a Unmapped, decoder: &'a Decoder, topic_kind: Option<Kind>) -> ReadableSample<'a> {
+fn readable<'a>(sample: &'a Unmapped, decoder: &'a Decoder) -> ReadableSample<'a> {
     ReadableSample {
-        lines: &sample.lines,
+        records: &sample.records,
         decoder,
-        topic_kind,
+        topic_kind: sample.topic_kind(),
         same_list_ms: Options::default().same_list_ms,
     }
 }
 
 fn unmapped(records: &str) -> Unmapped {
+    of_topic(records, None)
+}
+
+fn of_topic(records: &str, topic_kind: Option<Kind>) -> Unmapped {
     let mut sample = Unmapped::default();
-    for (line, record) in (1..).zip(records.lines().filter(|line| !line.trim().is_empty())) {
-        sample.take(line, record.trim().as_bytes());
-    }
+    sample.take_all(records, topic_kind);
     sample
+}
+
+impl Unmapped {
+    fn take_all(&mut self, records: &str, topic_kind: Option<Kind>) {
+        for (line, record) in (1..).zip(records.lines().filter(|line| !line.trim().is_empty())) {
+            self.take(format_args!("line {line}"), topic_kind, record.trim().as_bytes());
+        }
+    }
 }
 
 /// Parses settings as TOML and returns their shape.
@@ -31,13 +41,17 @@ fn shape_of(text: &str) -> Option<Shape> {
 
 /// Drafts a section even for records of a known shape, and reads the records with it.
 fn drafted(records: &str, topic_kind: Option<Kind>) -> (String, Trial) {
-    let sample = unmapped(records);
+    read_with_draft(&of_topic(records, topic_kind))
+}
+
+fn read_with_draft(sample: &Unmapped) -> (String, Trial) {
     let options = Options::default();
     let decoder = options.decoder();
-    let readable = readable(&sample, &decoder, topic_kind);
+    let topic_kind = sample.topic_kind();
+    let readable = readable(sample, &decoder);
     let proposal = sample.counted(super::drafted(&readable), &options, topic_kind);
     let trial = &proposal.trial;
-    let text = text::text(&sample, topic_kind, &proposal, &options);
+    let text = text::text(sample, topic_kind, &proposal, &options);
     let shape = shape_of(&text).unwrap_or_default();
     let again = readable.read(&shape);
     assert_eq!(
@@ -94,7 +108,7 @@ fn a_known_shape_needs_no_draft() {
         (PERSONALIZE, "preset = \"personalize\""),
         (SHAPED, "[events] needs no settings"),
     ] {
-        let suggestion = unmapped(records).suggest(&Options::default(), None);
+        let suggestion = unmapped(records).suggest(&Options::default());
         assert!(
             suggestion.fault.is_none() && suggestion.text.contains(reported),
             "{}",
@@ -246,7 +260,7 @@ fn records_the_draft_cannot_read_are_reported() {
         {"k":"served","rid":"3","items":["a"],"exp":{"e":"x"}}
         {"k":"click","rid":"1","ts":1763596801123,"item":"a"}
         {"#;
-    let suggestion = unmapped(records).suggest(&Options::default(), None);
+    let suggestion = unmapped(records).suggest(&Options::default());
     assert!(suggestion.fault.is_some());
     for reported in [
         "served lists: 2, clicks: 1, ignored: 0, refused: 2",
@@ -260,7 +274,7 @@ fn records_the_draft_cannot_read_are_reported() {
             suggestion.text
         );
     }
-    let none = unmapped("{\"a\":1}\n{\"b\":2}").suggest(&Options::default(), None);
+    let none = unmapped("{\"a\":1}\n{\"b\":2}").suggest(&Options::default());
     assert!(
         none.fault.is_some() && none.text.contains("No record looks like"),
         "{}",
@@ -288,10 +302,10 @@ fn an_endless_sample_is_read_up_to_a_bound() {
     let record = r#"{"type":"click","request_id":"1","ts":1763596801123,"item":"a"}"#;
     let mut sample = Unmapped::default();
     for line in 1..=2_003 {
-        sample.take(line, record.as_bytes());
+        sample.take(line, None, record.as_bytes());
     }
     let text = sample
-        .suggest(&Options::default(), None)
+        .suggest(&Options::default())
         .text
         .replace("\n# ", " ");
     assert!(
@@ -354,7 +368,7 @@ fn stream(list: impl Fn(usize, [usize; 3]) -> String, click: impl Fn(usize, usiz
 
 /// Returns the draft in one line without comment signs, and whether it can be used unchanged.
 fn suggested(records: &str) -> (String, bool) {
-    let suggestion = unmapped(records).suggest(&Options::default(), None);
+    let suggestion = unmapped(records).suggest(&Options::default());
     shape_of(&suggestion.text);
     (suggestion.text.replace("\n# ", " "), suggestion.fault.is_none())
 }

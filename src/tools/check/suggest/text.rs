@@ -18,6 +18,8 @@ use crate::settings::{display_ms, event_settings};
 pub(super) const MAX_LISTED: usize = 12;
 /// Maximum characters of a value.
 const MAX_CHARS: usize = 60;
+/// Sections with the encodings of lists and of clicks.
+const SECTIONS: [&str; 2] = ["served", "click"];
 /// Remark on a setting without a matching field.
 const NONE: &str = "no field fits: correct this path";
 const NO_ID: &str =
@@ -46,13 +48,21 @@ pub(super) fn text(
     }
     report::head(&mut text, sample, proposal, options);
     match way {
-        ReadingWay::Own => remark(
-            &mut text,
-            "The records have our own shape: [events] needs no settings.",
-        ),
+        ReadingWay::Own => {
+            let settings = match sample.encodings.iter().all(String::is_empty) {
+                true => "no settings",
+                false => "no settings but the encoding",
+            };
+            remark(
+                &mut text,
+                &format!("The records have our own shape: [events] needs {settings}."),
+            );
+            encodings(&mut text, sample, &[]);
+        }
         ReadingWay::Preset(name) => {
             remark(&mut text, &format!("The records have the shape of {name}."));
             let _ = write!(text, "[events]\npreset = \"{name}\"\n");
+            encodings(&mut text, sample, &[]);
         }
         ReadingWay::Drafted(draft) => drafted(&mut text, sample, topic_kind, draft, trial),
         ReadingWay::None => {
@@ -64,6 +74,15 @@ pub(super) fn text(
         }
     }
     text
+}
+
+/// Adds the sections with the encoding of a topic that have not been started.
+fn encodings(text: &mut String, sample: &Unmapped, started: &[String]) {
+    for (section, encoding) in SECTIONS.iter().zip(&sample.encodings) {
+        if !encoding.is_empty() && !started.iter().any(|name| name == section) {
+            let _ = write!(text, "\n[events.{section}]\n{encoding}");
+        }
+    }
 }
 
 /// Adds a paragraph of comments, wrapped to a readable width.
@@ -345,7 +364,7 @@ fn drafted(
         );
         let _ = writeln!(text, "click_skew = \"{}\"", display_ms(skew_ms));
     }
-    let mut section = None;
+    let mut started: Vec<String> = Vec::new();
     for (setting, value) in settings {
         let (of, name) = setting.split_once('.').unwrap_or(("", &setting));
         // A topic with one kind of event needs no settings for the other.
@@ -358,16 +377,20 @@ fn drafted(
             continue;
         }
         // Settings have the order of the sample file, so each section starts only once.
-        if section.as_deref() != Some(of) {
+        if started.last().is_none_or(|section| section != of) {
             let dot = if of.is_empty() { "" } else { "." };
             let _ = write!(text, "\n[events{dot}{of}]\n");
-            section = Some(of.to_owned());
+            let encodings = SECTIONS.iter().zip(&sample.encodings);
+            let encoding = encodings.filter(|(section, _)| **section == of);
+            text.extend(encoding.map(|(_, encoding)| encoding.as_str()));
+            started.push(of.to_owned());
         }
         if let Some(note) = notes.0.get(setting.as_str()) {
             remark(text, note);
         }
         let _ = writeln!(text, "{name} = {value}");
     }
+    encodings(text, sample, &started);
 }
 
 pub(super) fn listed(all: impl Iterator<Item = String>) -> String {

@@ -1,8 +1,10 @@
 //! Views of a sample: events as its records, as elements of an array in each record, or as JSON text.
 
 use abgauge_core::decode::shape::{Nested, Path, Shape};
+use abgauge_core::engine::event::Kind;
 use serde_json::Value;
 
+use super::SampleRecord;
 use super::columns::SampleColumns;
 
 /// Events as a shape would read them, and the settings for that.
@@ -13,49 +15,59 @@ pub(super) struct SampleView {
     pub events: Vec<Value>,
     /// Surrounding record of each event, or empty without one.
     pub around: Vec<Value>,
+    /// Kind of events in the topic of each event.
+    pub topic_kinds: Vec<Option<Kind>>,
 }
 
 /// Returns all views of a sample, the plain one first.
-pub(super) fn views(lines: &[(u64, Vec<u8>)]) -> Vec<SampleView> {
-    let values = lines.iter();
-    let values: Vec<Value> = values
-        .filter_map(|(_, line)| serde_json::from_slice(line).ok())
-        .collect();
+pub(super) fn views(records: &[SampleRecord]) -> Vec<SampleView> {
+    let values = records.iter().filter_map(|record| {
+        let value: Value = serde_json::from_slice(&record.json).ok()?;
+        Some((value, record.topic_kind))
+    });
     // A record that is text may contain a whole event as JSON.
-    let (objects, texts): (Vec<Value>, Vec<Value>) = values.into_iter().partition(Value::is_object);
+    let (objects, texts): (Vec<_>, Vec<_>) = values.partition(|(value, _)| value.is_object());
+    let (objects, kinds): (Vec<Value>, Vec<Option<Kind>>) = objects.into_iter().unzip();
+    let texts = texts.iter();
+    let (events, topic_kinds) = texts.filter_map(|(text, kind)| Some((object_in(text)?, *kind))).unzip();
     let whole = SampleView {
         nested: Some(Nested::Whole),
-        events: texts.iter().filter_map(object_in).collect(),
+        events,
+        topic_kinds,
         ..SampleView::default()
     };
     let mut views = Vec::new();
     for path in fields(&objects, |value| object_in(value).is_some()) {
-        let pairs = objects
-            .iter()
-            .filter_map(|record| Some((object_in(at(record, &path)?)?, record.clone())));
-        let (events, around) = pairs.unzip();
+        let pairs = objects.iter().zip(&kinds).filter_map(|(record, kind)| {
+            let event = object_in(at(record, &path)?)?;
+            Some((event, (record.clone(), *kind)))
+        });
+        let (events, (around, topic_kinds)) = pairs.unzip();
         views.push(SampleView {
             nested: Some(Nested::At(path)),
             records: None,
             events,
             around,
+            topic_kinds,
         });
     }
     for path in fields(&objects, has_several) {
-        let pairs = objects.iter().flat_map(|record| {
+        let pairs = objects.iter().zip(&kinds).flat_map(|(record, kind)| {
             let events = at(record, &path).and_then(Value::as_array).into_iter().flatten();
-            events.map(|event| (event.clone(), record.clone()))
+            events.map(|event| (event.clone(), (record.clone(), *kind)))
         });
-        let (events, around) = pairs.unzip();
+        let (events, (around, topic_kinds)) = pairs.unzip();
         views.push(SampleView {
             nested: None,
             records: Some(path),
             events,
             around,
+            topic_kinds,
         });
     }
     let plain = SampleView {
         events: objects,
+        topic_kinds: kinds,
         ..SampleView::default()
     };
     let all = [plain, whole].into_iter().chain(views);
@@ -63,9 +75,9 @@ pub(super) fn views(lines: &[(u64, Vec<u8>)]) -> Vec<SampleView> {
 }
 
 /// Returns the view in which a shape reads a sample.
-pub(super) fn of(lines: &[(u64, Vec<u8>)], shape: &Shape) -> SampleView {
+pub(super) fn of(records: &[SampleRecord], shape: &Shape) -> SampleView {
     let is_it = |view: &SampleView| (&view.nested, &view.records) == (&shape.nested, &shape.records);
-    views(lines).into_iter().find(is_it).unwrap_or_default()
+    views(records).into_iter().find(is_it).unwrap_or_default()
 }
 
 impl SampleView {
