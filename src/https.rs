@@ -151,25 +151,42 @@ pub(crate) fn secret(
     scheme: &str,
     remedy: &str,
 ) -> Result<HeaderValue, UnusableFile> {
-    let unusable = |why: &str| UnusableFile {
-        setting,
-        message: format!("{} {why}", path.display()),
-        remedy: remedy.to_owned(),
-    };
-    let bytes = files::read_for(setting, path)?;
-    let line = bytes.trim_ascii();
-    if line.is_empty() {
-        return Err(unusable("is empty"));
+    let line = secret_line(setting, path, remedy)?;
+    if !line.is_ascii() {
+        return Err(unusable(
+            setting,
+            path,
+            "has characters that no header should carry",
+            remedy,
+        ));
     }
-    if line.contains(&b'\n') {
-        return Err(unusable("has more than one line"));
-    }
-    if !line.iter().all(|c| (b' '..=b'~').contains(c)) {
-        return Err(unusable("has characters that no header should carry"));
-    }
-    let value = HeaderValue::from_bytes(&[scheme.as_bytes(), line].concat());
-    let mut value = value.map_err(|_| unusable("is not the value of a header"))?;
+    let value = HeaderValue::from_bytes(&[scheme.as_bytes(), &line].concat());
+    let mut value = value.map_err(|_| unusable(setting, path, "is not the value of a header", remedy))?;
     // `Debug` masks sensitive values.
     value.set_sensitive(true);
     Ok(value)
+}
+
+/// Returns the only line of a file with a secret, which may have any characters but control characters.
+///
+/// # Errors
+/// It cannot be read, or is not such a line.
+pub(crate) fn secret_line(setting: &'static str, path: &Path, remedy: &str) -> Result<Vec<u8>, UnusableFile> {
+    let bytes = files::read_for(setting, path)?;
+    let line = bytes.trim_ascii();
+    let why = match () {
+        () if line.is_empty() => "is empty",
+        () if line.contains(&b'\n') => "has more than one line",
+        () if line.iter().any(u8::is_ascii_control) => "has characters that no header should carry",
+        () => return Ok(line.to_vec()),
+    };
+    Err(unusable(setting, path, why, remedy))
+}
+
+fn unusable(setting: &'static str, path: &Path, why: &str, remedy: &str) -> UnusableFile {
+    UnusableFile {
+        setting,
+        message: format!("{} {why}", path.display()),
+        remedy: remedy.to_owned(),
+    }
 }

@@ -262,10 +262,13 @@ fn schema_files(config: &Config) -> Option<Finding> {
             fault.to_string(),
             fault.remedy,
         )),
-        (Ok(_), Some(registry)) => Some(Finding::ok(format!(
-            "schemas come from the registry {}; its files can be read",
-            registry.urls[0]
-        ))),
+        (Ok(_), Some(registry)) => {
+            let urls: Vec<String> = registry.urls.iter().map(ToString::to_string).collect();
+            Some(Finding::ok(format!(
+                "schemas come from the registry {}; its files can be read",
+                urls.join(", ")
+            )))
+        }
         (Ok(_), None) => has_files.then(|| Finding::ok("the files of [schemas] can be read")),
     }
 }

@@ -169,6 +169,12 @@ fn registry(raw: &RawRegistry, report: &mut ErrorReport) -> Option<Registry> {
         }
         (None, Some(_), None) => {
             if let Some(file) = &raw.password_file {
+    if let Some(username) = raw.username.as_ref().filter(|name| name.get_ref().contains(':')) {
+        let message =
+            "contains a colon, which separates the name from the password in HTTP Basic authentication";
+        let remedy = "write the name of a user without a colon, or set registry.token_file instead";
+        report.refuse("registry.username", username, message, remedy);
+    }
                 report.refuse(
                     "registry.password_file",
                     file,

@@ -504,8 +504,9 @@ fn authorization(credentials: &RegistryCredentials) -> Result<HeaderValue, Unusa
             password_file,
         } => {
             let setting = "registry.password_file";
-            let password = https::secret(setting, password_file, "", "write the password as one line")?;
-            let pair = [username.as_bytes(), b":", password.as_bytes()].concat();
+            // Both are in UTF-8 (RFC 7617), and neither is limited to the characters of a header.
+            let password = https::secret_line(setting, password_file, "write the password as one line")?;
+            let pair = [username.as_bytes(), b":", &password].concat();
             let value = HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(pair)));
             let mut value = value.expect("base64 is ASCII");
             value.set_sensitive(true);

@@ -275,9 +275,9 @@ async fn a_schema_that_apicurio_does_not_have_is_denied_though_v3_is_absent() {
 async fn credentials_are_sent_and_a_refusal_names_the_settings() {
     let registry = FakeRegistry::start().await;
     let file = tempfile::NamedTempFile::new().expect("a file");
-    std::fs::write(file.path(), "hunter2\n").expect("it is written");
+    std::fs::write(file.path(), "hünter2\n").expect("it is written");
     let more = format!(
-        "registry.username = \"ab\"\nregistry.password_file = {:?}",
+        "registry.username = \"ä\"\nregistry.password_file = {:?}",
         file.path()
     );
     registry.book.status.store(401, Ordering::Relaxed);
@@ -294,7 +294,7 @@ async fn credentials_are_sent_and_a_refusal_names_the_settings() {
         asked,
         (
             "/schemas/ids/7".to_owned(),
-            Some("Basic YWI6aHVudGVyMg==".to_owned())
+            Some("Basic w6Q6aMO8bnRlcjI=".to_owned())
         )
     );
 }
