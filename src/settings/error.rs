@@ -247,6 +247,12 @@ impl ErrorReport {
         &self.strange_variables
     }
 
+    /// Returns whether a value was written rather than being the default.
+    pub fn is_written<T>(&self, key: &str, value: &Spanned<T>) -> bool {
+        // Defaults have an empty span.
+        self.variables.contains_key(key) || !value.span().is_empty()
+    }
+
     /// Reports an error in `value`, or in a part of it, wherever it was written.
     pub fn refuse<T>(
         &mut self,

@@ -4,6 +4,7 @@ mod current;
 mod events;
 mod experiments;
 mod faults;
+mod formats;
 
 use std::io::Write;
 

@@ -194,11 +194,38 @@ impl Config {
             let is_unused = topic.message.is_some() && topic.format != Format::Protobuf;
             unused(setting, kind, is_unused, "\"protobuf\"")
         };
+        let [of_click, message_of_click] = match self.kafka.served_topic == self.kafka.clicks_topic {
+            false => [
+                schema("schemas.click", "click", click),
+                message("events.click.message", "click", click),
+            ],
+            true => {
+                let of_both = |setting: &str, decides: &str, is_same: bool| {
+                    (!is_same).then(|| {
+                        format!(
+                            "{setting} has no effect: lists and clicks are in one topic, for which {decides} decides; remove it"
+                        )
+                    })
+                };
+                [
+                    of_both(
+                        "schemas.click",
+                        "schemas.served",
+                        click.schema.is_none() || click.schema == served.schema,
+                    ),
+                    of_both(
+                        "events.click.message",
+                        "events.served.message",
+                        click.message.is_none() || click.message == served.message,
+                    ),
+                ]
+            }
+        };
         [
             schema("schemas.served", "served", served),
-            schema("schemas.click", "click", click),
+            of_click,
             message("events.served.message", "served", served),
-            message("events.click.message", "click", click),
+            message_of_click,
         ]
     }
 

@@ -6,7 +6,7 @@ use abgauge_core::decode::framing::{Format, Framing};
 use toml::Spanned;
 
 use super::values::{choice, path, positive};
-use crate::settings::error::{ErrorReport, Location};
+use crate::settings::error::ErrorReport;
 use crate::settings::raw::{Raw, RawRegistry};
 use crate::settings::{Formats, HttpUrl, Registry, RegistryCredentials, TlsFiles, TopicFormat};
 
@@ -103,6 +103,16 @@ pub(super) fn formats(raw: &Raw, report: &mut ErrorReport) -> Formats {
         ),
     ];
     of_one_topic(raw, &topics, report);
+    for (keys, framing, topic) in [
+        (SERVED, &served.framing, &topics[0]),
+        (CLICK, &click.framing, &topics[1]),
+    ] {
+        if topic.framing == Framing::SingleObject && topic.format != Format::Avro {
+            let message = "is an encoding of Avro, and the format of the topic is another";
+            let remedy = format!("set {} = \"avro\", or leave it out", keys.format);
+            report.refuse(keys.framing, framing, message, remedy);
+        }
+    }
     Formats { topics, registry }
 }
 
@@ -117,16 +127,21 @@ fn is_full_name(name: &str) -> bool {
     })
 }
 
-/// Checks that records of a single topic have one format.
+/// Checks that records of a single topic have one encoding.
 fn of_one_topic(raw: &Raw, [served, click]: &[TopicFormat; 2], report: &mut ErrorReport) {
-    let is_one_topic = raw.kafka.served_topic.get_ref() == raw.kafka.clicks_topic.get_ref();
-    let encoding = |topic: &TopicFormat| (topic.format, topic.framing);
-    let is_written = encoding(click) != encoding(&TopicFormat::default());
-    if is_one_topic && is_written && encoding(click) != encoding(served) {
-        let message = "differs from the encoding of served lists, and both are in one topic";
-        let remedy =
-            "leave out the settings of clicks: those of events.served and schemas.served apply to the topic";
-        report.refuse_at(CLICK.format, Location::Nowhere, message, remedy);
+    if raw.kafka.served_topic.get_ref() != raw.kafka.clicks_topic.get_ref() {
+        return;
+    }
+    let written = &raw.events.click;
+    for (key, value, is_same) in [
+        (CLICK.format, &written.format, click.format == served.format),
+        (CLICK.framing, &written.framing, click.framing == served.framing),
+    ] {
+        if !is_same && report.is_written(key, value) && report.is_sound(key) {
+            let message = "differs from that of served lists, and both are in one topic";
+            let remedy = "leave out the settings of clicks: those of events.served and schemas.served apply to the topic";
+            report.refuse(key, value, message, remedy);
+        }
     }
 }
 
@@ -154,6 +169,12 @@ fn registry(raw: &RawRegistry, report: &mut ErrorReport) -> Option<Registry> {
             report.refuse(key, value, "has no effect on plain HTTP", remedy);
         }
     }
+    if let Some(username) = raw.username.as_ref().filter(|name| name.get_ref().contains(':')) {
+        let message =
+            "contains a colon, which separates the name from the password in HTTP Basic authentication";
+        let remedy = "write the name of a user without a colon, or set registry.token_file instead";
+        report.refuse("registry.username", username, message, remedy);
+    }
     let has_unused_password = password_file.is_some() && token_file.is_some();
     let credentials = match (&raw.username, password_file, token_file) {
         (_, _, Some(file)) => Some(RegistryCredentials::Token(file)),
@@ -169,12 +190,6 @@ fn registry(raw: &RawRegistry, report: &mut ErrorReport) -> Option<Registry> {
         }
         (None, Some(_), None) => {
             if let Some(file) = &raw.password_file {
-    if let Some(username) = raw.username.as_ref().filter(|name| name.get_ref().contains(':')) {
-        let message =
-            "contains a colon, which separates the name from the password in HTTP Basic authentication";
-        let remedy = "write the name of a user without a colon, or set registry.token_file instead";
-        report.refuse("registry.username", username, message, remedy);
-    }
                 report.refuse(
                     "registry.password_file",
                     file,
