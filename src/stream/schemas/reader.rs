@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::Read as _;
 use std::sync::Arc;
 
-use abgauge_core::decode::framing::{Format, Framed, Framing, Headers, NoHeaders, SchemaId};
+use abgauge_core::decode::framing::{Format, Framed, Framing, Headers, SchemaId};
 use abgauge_core::decode::schema::{RawRecord, Schema};
 use abgauge_core::engine::event::{Reason, Side};
 use flate2::read::ZlibDecoder;
@@ -61,11 +61,12 @@ impl SchemaReader {
     /// Finds the payload of a record, and its schema.
     #[inline]
     pub fn locate<'a>(&'a mut self, record: &'a [u8], headers: &'a dyn Headers) -> Located<'a> {
-        match (self.topic.format, record.first()) {
+        match (self.topic.format, self.topic.framing, record.first()) {
             // No JSON begins with these bytes.
-            (Format::Json, Some(0 | 3)) => self.framed_json(record),
-            (Format::Json, _) => Located::Record(record.into()),
-            (Format::Avro | Format::Protobuf, _) => self.with_schema(record, headers),
+            (Format::Json, Framing::Detect, Some(0 | 3)) => self.framed_json(record, headers),
+            (Format::Json, Framing::Detect | Framing::None, _) => Located::Record(record.into()),
+            (Format::Json, ..) => self.framed_json(record, headers),
+            (Format::Avro | Format::Protobuf, ..) => self.with_schema(record, headers),
         }
     }
 
@@ -78,10 +79,12 @@ impl SchemaReader {
     }
 
     /// Skips the framing of JSON. Its schema is not needed.
-    fn framed_json<'a>(&'a mut self, record: &'a [u8]) -> Located<'a> {
-        match self.topic.framing.of(Format::Json, record, &NoHeaders) {
+    fn framed_json<'a>(&'a mut self, record: &'a [u8], headers: &'a dyn Headers) -> Located<'a> {
+        let framing = self.topic.framing;
+        match framing.of(Format::Json, record, headers) {
             Some(framed) => read(framed, None, &mut self.inflated),
-            None => Located::Record(record.into()),
+            None if framing == Framing::Detect => Located::Record(record.into()),
+            None => Located::Invalid(Reason::Malformed),
         }
     }
 
