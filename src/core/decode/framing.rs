@@ -6,6 +6,7 @@
 //! | Confluent, in a header | `__value_schema_id`: `00` and such an id, or `01` and 16 bytes |
 //! | Apicurio 2 | `00`, an id of 8 bytes; for Protobuf a message with the name of the message type |
 //! | Apicurio, in a header | `apicurio.value.globalId` or `apicurio.value.contentId`: an id of 8 bytes; `apicurio.protobuf.type`: that name |
+//! | Azure Schema Registry, in a header | `content-type`: `avro/binary+` and an id of 32 hexadecimal digits |
 //! | Avro single object | `C3 01`, a fingerprint of 8 bytes, little-endian |
 //! | AWS Glue | `03`, `00` or `05` (zlib), 16 bytes |
 //!
@@ -54,6 +55,8 @@ pub enum SchemaId {
     Fingerprint(u64),
     /// Version id of AWS Glue.
     Glue([u8; 16]),
+    /// Id of Azure Schema Registry.
+    Azure([u8; 16]),
 }
 
 /// Record without its framing.
@@ -88,9 +91,19 @@ const CONFLUENT_HEADER: &CStr = c"__value_schema_id";
 const GLOBAL_ID_HEADER: &CStr = c"apicurio.value.globalId";
 const CONTENT_ID_HEADER: &CStr = c"apicurio.value.contentId";
 const TYPE_HEADER: &CStr = c"apicurio.protobuf.type";
+const AZURE_HEADER: &CStr = c"content-type";
 
 /// Headers that name the schema of a record, and its message type.
-pub const HEADERS: [&CStr; 4] = [CONFLUENT_HEADER, GLOBAL_ID_HEADER, CONTENT_ID_HEADER, TYPE_HEADER];
+pub const HEADERS: [&CStr; 5] = [
+    CONFLUENT_HEADER,
+    GLOBAL_ID_HEADER,
+    CONTENT_ID_HEADER,
+    TYPE_HEADER,
+    AZURE_HEADER,
+];
+
+/// Content type of Azure's clients, before the id.
+const AZURE_CONTENT_TYPE: &[u8] = b"avro/binary+";
 
 const MAGIC: u8 = 0;
 const GUID_MAGIC: u8 = 1;
@@ -136,11 +149,12 @@ impl Framing {
             Framing::None => None,
             Framing::Confluent => confluent(format, record),
             Framing::Apicurio2 => apicurio2(format, record),
-            Framing::Header => header(format, record, headers),
+            Framing::Header => header(format, record, headers).or_else(|| azure(format, record, headers)),
             Framing::SingleObject => single_object(record),
             Framing::Glue => glue(record),
             // A value that has its id in a header may begin with any byte.
             Framing::Detect => header(format, record, headers)
+                .or_else(|| azure(format, record, headers))
                 .or_else(|| confluent(format, record))
                 .or_else(|| glue(record))
                 .or_else(|| single_object(record).filter(|_| format == Format::Avro)),
@@ -214,6 +228,23 @@ fn header<'a>(format: Format, record: &'a [u8], headers: &'a dyn Headers) -> Opt
     Some(framed(id, name.unwrap_or_default()))
 }
 
+/// Reads the id that clients of Azure Schema Registry write into the content type: 32 hexadecimal digits.
+fn azure<'a>(format: Format, record: &'a [u8], headers: &'a dyn Headers) -> Option<Framed<'a>> {
+    let value = headers.last(AZURE_HEADER).filter(|_| format == Format::Avro)?;
+    let digits: &[u8; 32] = value.strip_prefix(AZURE_CONTENT_TYPE)?.try_into().ok()?;
+    let mut id = [0; 16];
+    for (byte, digits) in id.iter_mut().zip(digits.chunks_exact(2)) {
+        let digit = |digit: u8| char::from(digit).to_digit(16);
+        *byte = (digit(digits[0])? << 4 | digit(digits[1])?) as u8;
+    }
+    Some(Framed {
+        id: SchemaId::Azure(id),
+        message: &[],
+        payload: record,
+        is_compressed: false,
+    })
+}
+
 fn single_object(record: &[u8]) -> Option<Framed<'_>> {
     let (fingerprint, payload) = record.strip_prefix(&SINGLE_OBJECT)?.split_first_chunk()?;
     Some(Framed {
@@ -254,7 +285,10 @@ fn message_type(format: Format, bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 impl SchemaId {
     /// Returns whether a registry with Confluent's or Apicurio's API knows such ids.
     pub fn is_of_registry(self) -> bool {
-        !matches!(self, SchemaId::Fingerprint(_) | SchemaId::Glue(_))
+        !matches!(
+            self,
+            SchemaId::Fingerprint(_) | SchemaId::Glue(_) | SchemaId::Azure(_)
+        )
     }
 }
 
@@ -325,7 +359,7 @@ impl fmt::Display for SchemaId {
             SchemaId::Id(id) => write!(out, "{id}"),
             SchemaId::Global(id) => write!(out, "{id}"),
             SchemaId::Content(id) => write!(out, "{id} (content)"),
-            SchemaId::Guid(id) | SchemaId::Glue(id) => uuid(out, id),
+            SchemaId::Guid(id) | SchemaId::Glue(id) | SchemaId::Azure(id) => uuid(out, id),
             SchemaId::Fingerprint(fingerprint) => write!(out, "{fingerprint:016x}"),
         }
     }
@@ -427,6 +461,30 @@ mod tests {
         let headers = OneHeader(c"apicurio.value.globalId", 513_u64.to_be_bytes().to_vec());
         let framed = Framing::Header.of(Format::Avro, &record, &headers);
         assert_eq!(framed.map(|framed| framed.id), Some(SchemaId::Global(513)));
+    }
+
+    /// The payload is bare, whatever its first byte is.
+    #[test]
+    fn the_content_type_of_azure_names_the_schema() {
+        let record = [0, 0, 0, 0, 7, 2];
+        let framed = |value: &[u8], format| {
+            let headers = OneHeader(c"content-type", value.to_vec());
+            let framed = Framing::Detect.of(format, &record, &headers)?;
+            Some((framed.id.to_string(), framed.payload.len()))
+        };
+        let value = b"avro/binary+0102030405060708090a0b0c0d0e0f10";
+        let expected = ("01020304-0506-0708-090a-0b0c0d0e0f10".to_owned(), 6);
+        assert_eq!(framed(value, Format::Avro), Some(expected));
+        let confluent = Some(("7".to_owned(), 1));
+        for value in [
+            &b"application/avro"[..],
+            b"avro/binary+1",
+            b"avro/binary+",
+            &[value, &b"1"[..]].concat(),
+        ] {
+            assert_eq!(framed(value, Format::Avro), confluent, "{value:?}");
+        }
+        assert_eq!(framed(value, Format::Json), confluent);
     }
 
     #[test]

@@ -291,7 +291,7 @@ impl<'a> Session<'a> {
             SchemaId::Guid(_) => self.confluent(&format!("/schemas/guids/{id}")).await,
             SchemaId::Global(id) => self.apicurio(&format!("globalIds/{id}"), format).await,
             SchemaId::Content(id) => self.apicurio(&format!("contentIds/{id}"), format).await,
-            SchemaId::Fingerprint(_) | SchemaId::Glue(_) => Ok(Answer::Denied),
+            SchemaId::Fingerprint(_) | SchemaId::Glue(_) | SchemaId::Azure(_) => Ok(Answer::Denied),
         }
     }
 

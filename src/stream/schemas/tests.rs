@@ -1,9 +1,10 @@
 //! The reader of framed records and the client, against a registry in this process.
 
 use std::collections::HashMap;
+use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use abgauge_core::decode::framing::{Framing, NoHeaders};
+use abgauge_core::decode::framing::{Framing, Headers, NoHeaders};
 use abgauge_core::decode::schema::RawRecord;
 use abgauge_core::engine::event::Reason;
 use axum::Router;
@@ -385,6 +386,52 @@ fn json_is_read_behind_any_prefix() {
     assert_eq!(by(Framing::Apicurio2, b"\0\0\0\0\0\0\0\0\x07{}"), b"{}");
     assert_eq!(by(Framing::Detect, b"\0"), b"\0");
     assert_eq!(by(Framing::None, b"\0\0\0\0\x07{}"), b"\0\0\0\0\x07{}");
+}
+
+#[test]
+fn json_without_the_required_framing_is_invalid() {
+    for framing in ["confluent", "apicurio2", "header", "glue"] {
+        let text = format!("events.click.framing = \"{framing}\"\nregistry.url = \"http://a\"");
+        let schemas = Arc::new(Schemas::open(&config(&text)).expect("no files"));
+        let mut reader = schemas.reader(Side::Clicks);
+        assert_eq!(
+            json(reader.locate(b"{}", &NoHeaders)),
+            "Invalid(Malformed)",
+            "{framing}"
+        );
+    }
+}
+
+/// Bare Avro, with the id of its schema in the content type.
+#[test]
+fn records_of_azure_are_read_by_a_file() {
+    #[derive(Debug)]
+    struct OfAzure;
+
+    impl Headers for OfAzure {
+        fn last(&self, name: &CStr) -> Option<&[u8]> {
+            (name == c"content-type").then_some(b"avro/binary+0102030405060708090a0b0c0d0e0f10")
+        }
+    }
+
+    let file = tempfile::NamedTempFile::with_suffix(".avsc").expect("a file");
+    std::fs::write(file.path(), LIST).expect("it is written");
+    let with_file = format!("schemas.served = {:?}\n", file.path());
+    let registry = "registry.url = \"http://a\"\n";
+    for (settings, read) in [
+        (with_file.clone(), r#"{"id":"r7"}"#),
+        (format!("{with_file}{registry}"), r#"{"id":"r7"}"#),
+        (
+            format!("{with_file}events.served.framing = \"header\""),
+            r#"{"id":"r7"}"#,
+        ),
+        // A registry does not know such an id, so no record waits for it.
+        (registry.to_owned(), "Invalid(UnknownSchema)"),
+    ] {
+        let schemas = Arc::new(Schemas::open(&config(&settings)).expect("a file"));
+        let mut reader = schemas.reader(Side::Served);
+        assert_eq!(json(reader.locate(b"\x04r7", &OfAzure)), read, "{settings}");
+    }
 }
 
 #[test]
