@@ -9,6 +9,7 @@
 //! its position stays before the record until the schema is known, or until the registry has denied it for
 //! [`DENIED_AFTER`].
 
+mod other_messages;
 mod reader;
 mod registry;
 mod schema_file;
@@ -27,6 +28,7 @@ use abgauge_core::engine::event::{Kind, Side};
 use tokio::sync::Notify;
 use tracing::warn;
 
+use self::other_messages::OtherMessages;
 pub use self::reader::{Located, SchemaReader};
 pub use self::registry::RegistryClient;
 pub use self::schema_file::SchemaFile;
@@ -50,6 +52,8 @@ pub struct Schemas {
     is_one_topic: bool,
     /// Schemas of the files, by `Side as usize`.
     files: [Option<Arc<SchemaFile>>; 2],
+    /// Messages of both topics that are not wanted, by `Side as usize`.
+    other_messages: [OtherMessages; 2],
     state: Mutex<SchemasState>,
     wakes_client: Notify,
 }
@@ -96,6 +100,10 @@ impl Schemas {
             files: [
                 open_file("schemas.served", "events.served.message", served)?,
                 open_file("schemas.click", "events.click.message", click)?,
+            ],
+            other_messages: [
+                OtherMessages::new(Side::Served, &config.kafka.served_topic, served),
+                OtherMessages::new(Side::Clicks, &config.kafka.clicks_topic, click),
             ],
             formats: formats.clone(),
             shape: config.events.clone().unwrap_or_default(),
@@ -171,6 +179,11 @@ impl Schemas {
             state.reported.retain(|(_, id)| *id != Some(oldest));
             state.n_bytes -= n_bytes;
         }
+    }
+
+    /// Returns a sentence if records of a topic have other messages than the wanted one, and none has that.
+    pub fn other_messages(&self, side: Side) -> Option<String> {
+        self.other_messages[side as usize].fault()
     }
 
     /// Returns the settings whose paths lead to no field of a schema, although records of the topic need one.

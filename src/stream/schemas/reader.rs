@@ -9,6 +9,7 @@ use abgauge_core::decode::schema::{RawRecord, Schema};
 use abgauge_core::engine::event::{Reason, Side};
 use flate2::read::ZlibDecoder;
 
+use super::other_messages::REPORTED_AT;
 use super::schema_file::RecordType;
 use super::{Known, SchemaFile, Schemas};
 use crate::settings::TopicFormat;
@@ -27,6 +28,8 @@ pub struct SchemaReader {
     seen: HashMap<TypeKey, RecordType>,
     /// The most recent record type, which most records have too.
     last: Option<(TypeKey, RecordType)>,
+    /// Number of records of messages that are not wanted.
+    n_other: u64,
     /// Decompressed payload.
     inflated: Vec<u8>,
 }
@@ -54,6 +57,7 @@ impl SchemaReader {
             side,
             seen: HashMap::new(),
             last: None,
+            n_other: 0,
             inflated: Vec::new(),
         }
     }
@@ -118,7 +122,13 @@ impl SchemaReader {
         let SchemaReader { last, inflated, .. } = self;
         match last {
             Some((_, RecordType::Wanted(schema))) => read(framed, Some(schema), inflated),
-            Some((_, RecordType::Other)) => Located::Ignored,
+            Some((_, RecordType::Other(_))) => {
+                self.n_other += 1;
+                if self.n_other == REPORTED_AT {
+                    self.schemas.other_messages[self.side as usize].report();
+                }
+                Located::Ignored
+            }
             Some((_, RecordType::Unusable)) | None => Located::Invalid(Reason::UnknownSchema),
         }
     }
@@ -160,6 +170,7 @@ impl SchemaReader {
             Some(file) => file.record_type(framed, &self.topic),
             None => RecordType::Unusable,
         };
+        self.schemas.other_messages[self.side as usize].see(&record_type);
         if let RecordType::Wanted(schema) = &record_type {
             self.schemas.report_lacks(self.side, key.0, schema);
         }

@@ -24,7 +24,7 @@ pub enum SchemaFile {
 pub enum RecordType {
     Wanted(Arc<Schema>),
     /// Message that is not the wanted one.
-    Other,
+    Other(Arc<Schema>),
     /// The schema has no such message, or is of another format.
     Unusable,
 }
@@ -119,7 +119,7 @@ fn message(file: &ProtobufFile, framed: &Framed, topic: &TopicFormat) -> RecordT
     match (written, wanted) {
         (None, _) => RecordType::Unusable,
         (Some(written), Some(wanted)) if !wanted.is_some_and(|wanted| Arc::ptr_eq(wanted, written)) => {
-            RecordType::Other
+            RecordType::Other(Arc::clone(written))
         }
         (Some(written), _) => RecordType::Wanted(Arc::clone(written)),
     }
