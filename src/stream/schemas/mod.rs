@@ -76,6 +76,8 @@ pub enum Known {
     /// Records with it are invalid: the registry denies it, or it cannot be used. A denied one is asked for again after a while.
     Unusable {
         until: Option<Instant>,
+        /// The reason.
+        fault: String,
     },
 }
 
@@ -124,7 +126,9 @@ impl Schemas {
         let known = state.known.get(&id).cloned();
         let is_due = match &known {
             None => true,
-            Some(Known::Unusable { until: Some(until) }) => *until <= Instant::now(),
+            Some(Known::Unusable {
+                until: Some(until), ..
+            }) => *until <= Instant::now(),
             Some(_) => false,
         };
         if is_due && let Entry::Vacant(entry) = state.wanted.entry(id) {
@@ -139,6 +143,14 @@ impl Schemas {
 
     pub fn is_known(&self, id: SchemaId) -> bool {
         self.state().known.contains_key(&id)
+    }
+
+    /// Returns why a known schema cannot be used.
+    pub fn fault(&self, id: SchemaId) -> Option<String> {
+        match self.state().known.get(&id)? {
+            Known::Unusable { fault, .. } => Some(fault.clone()),
+            Known::Usable(_) => None,
+        }
     }
 
     /// Returns why a schema is not known yet.

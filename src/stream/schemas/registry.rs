@@ -116,8 +116,8 @@ impl RegistryClient {
         }))
     }
 
-    #[cfg(test)]
-    pub(super) fn denying_after(self, denied_after: Duration) -> RegistryClient {
+    /// Replaces the time for which the registry must deny a schema.
+    pub fn denying_after(self, denied_after: Duration) -> RegistryClient {
         RegistryClient { denied_after, ..self }
     }
 
@@ -250,7 +250,10 @@ impl Schemas {
                     schema = %id,
                     "a schema of the registry cannot be used: {fault}; its records count as invalid (unknown_schema)"
                 );
-                Known::Unusable { until: None }
+                Known::Unusable {
+                    until: None,
+                    fault: format!("it cannot be used: {fault}"),
+                }
             }
         };
         self.arrived(id, known, n_bytes);
@@ -262,7 +265,8 @@ impl Schemas {
             "a schema is not in the registry: its records count as invalid (unknown_schema) until it is registered"
         );
         let until = Some(Instant::now() + for_);
-        self.arrived(id, Known::Unusable { until }, 0);
+        let fault = "it is not in the registry".to_owned();
+        self.arrived(id, Known::Unusable { until, fault }, 0);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Findings from the latest records of the topics.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use abgauge_core::engine::event::Reason;
 use abgauge_core::nouns::number_of;
@@ -80,6 +81,7 @@ pub(super) fn content(sample: &Sample) -> Vec<Finding> {
         )));
     }
     content.extend(schemas(sample));
+    content.extend(other_messages(sample));
     let floats = sample.times.warning("events");
     let floats = floats.map(|text| format!("topic `{topic}`: {text}"));
     content.extend(floats.map(|text| Finding::new(ResultLevel::Warning, text, "")));
@@ -96,20 +98,36 @@ pub(super) fn content(sample: &Sample) -> Vec<Finding> {
     content
 }
 
+/// Reports records of messages that are not wanted.
+fn other_messages(sample: &Sample) -> Option<Finding> {
+    let (topic, n) = (sample.keys.topic(), sample.n_other_messages);
+    match &sample.other_messages {
+        Some(fault) => Some(Finding::new(
+            ResultLevel::Warning,
+            format!("topic `{topic}`: {fault}"),
+            "name one of these messages, or remove the setting if all are meant",
+        )),
+        None => (n > 0).then(|| {
+            let text = format!(
+                "topic `{topic}`: {n} of the last {} records have another message and are ignored",
+                sample.n_records
+            );
+            Finding::new(ResultLevel::Note, text, "")
+        }),
+    }
+}
+
 /// Reports the schemas of the records.
 fn schemas(sample: &Sample) -> Vec<Finding> {
     let topic = sample.keys.topic();
     let mut findings = Vec::new();
     let mut read = Vec::new();
+    let mut unread: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for (id, of_schema) in &sample.schemas {
-        let n = number_of(of_schema.n_records, "record");
+        let named = format!("{id} ({})", number_of(of_schema.n_records, "record"));
         match &of_schema.problem {
-            Some(problem) => findings.push(Finding::new(
-                ResultLevel::Warning,
-                format!("topic `{topic}`: {n} with schema {id} cannot be read: {problem}"),
-                "register the schema, or correct [registry]",
-            )),
-            None => read.push(format!("{id} ({n})")),
+            Some(problem) => unread.entry(problem).or_default().push(named),
+            None => read.push(named),
         }
         if !of_schema.lacks.is_empty() {
             findings.push(Finding::new(
@@ -122,6 +140,16 @@ fn schemas(sample: &Sample) -> Vec<Finding> {
             ));
         }
     }
+    findings.extend(unread.into_iter().map(|(problem, schemas)| {
+        Finding::new(
+            ResultLevel::Warning,
+            format!(
+                "topic `{topic}`: records cannot be read, of schema {}: {problem}",
+                schemas.join(", ")
+            ),
+            "register the schema, or correct [registry]",
+        )
+    }));
     if !read.is_empty() {
         findings.push(Finding::ok(format!(
             "topic `{topic}`: schemas {}",

@@ -388,3 +388,57 @@ fn doubts_about_a_valid_configuration_are_warnings() {
     );
     assert_eq!(exit_code(&findings), 0);
 }
+
+/// A record with a schema of an unknown id.
+fn framed(id: u32) -> Vec<u8> {
+    [&[0][..], &id.to_be_bytes(), &[4], b"r7"].concat()
+}
+
+/// Returns the findings about records of lists, read with these settings.
+fn content(settings: &str, records: &[Vec<u8>]) -> Vec<Finding> {
+    let text = format!("kafka.brokers = \"b:1\"\n{settings}");
+    let config = crate::settings::load_text("abgauge.toml", &text, std::iter::empty()).expect("valid");
+    let mut reader = SampleReader::new(&config, Side::Served, Some(Kind::Served)).expect("no files");
+    let mut sample = Sample::new("served", n(1));
+    for record in records {
+        sample.take(&mut reader, 0, None, Some(record), &NoHeaders);
+    }
+    sample::content(&sample)
+}
+
+/// A registry that does not answer is asked for the first schema only.
+#[test]
+fn schemas_that_were_not_asked_for_are_not_listed_as_read() {
+    // Port 1 is closed.
+    let settings = "events.served.format = \"avro\"\nregistry.url = \"http://127.0.0.1:1\"";
+    let findings = content(settings, &[framed(7), framed(8), framed(9), framed(8)]);
+    let unread = |schemas: &str, problem: &str| {
+        findings.iter().any(|finding| {
+            finding.level == ResultLevel::Warning
+                && finding.text.contains(&format!("of schema {schemas}: "))
+                && finding.text.contains(problem)
+        })
+    };
+    assert!(unread("7 (1 record)", "Connection refused"), "{findings:#?}");
+    let problem = "not asked for, because the registry failed";
+    assert!(unread("8 (2 records), 9 (1 record)", problem), "{findings:#?}");
+    let is_read = |finding: &Finding| finding.text.starts_with("topic `served`: schemas");
+    assert!(!findings.iter().any(is_read), "{findings:#?}");
+}
+
+#[test]
+fn records_of_other_messages_are_named() {
+    let file = tempfile::NamedTempFile::with_suffix(".proto").expect("a file");
+    let text =
+        "syntax = \"proto3\"; package shop; message List { string id = 1; } message Click { string id = 1; }";
+    std::fs::write(file.path(), text).expect("it is written");
+    let settings = format!(
+        "events.served.format = \"protobuf\"\nevents.served.message = \"shop.List\"\nschemas.served = {:?}",
+        file.path()
+    );
+    let of_click = [0, 0, 0, 0, 7, 2, 2, 0x0a, 2, b'r', b'7'].to_vec();
+    let findings = content(&settings, &[of_click.clone(), of_click]);
+    let named = "topic `served`: no record has the message `shop.List` of events.served.message yet, and the others are ignored: shop.Click";
+    let is_named = |finding: &Finding| finding.level == ResultLevel::Warning && finding.text == named;
+    assert!(findings.iter().any(is_named), "{findings:#?}");
+}

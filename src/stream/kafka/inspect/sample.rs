@@ -54,6 +54,10 @@ pub struct Sample {
     pub unreadable: BTreeMap<Reason, u64>,
     /// Records of another `type`.
     pub n_ignored: u64,
+    /// Number of records of a message that is not wanted.
+    pub n_other_messages: u64,
+    /// Sentence about them, if no record has the wanted message.
+    pub other_messages: Option<String>,
     pub times: FloatTimes,
     /// Schemas that the records name.
     pub schemas: BTreeMap<SchemaId, SchemaUse>,
@@ -63,7 +67,7 @@ pub struct Sample {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct SchemaUse {
     pub n_records: u64,
-    /// Reason why it cannot be fetched.
+    /// Reason why its records cannot be read.
     pub problem: Option<String>,
     /// Settings and paths that need a field which it does not have.
     pub lacks: Vec<String>,
@@ -77,8 +81,9 @@ pub struct SampleReader {
     side: Side,
     schemas: Arc<Schemas>,
     framing: SchemaReader,
-    /// `None` without a registry, or once it has failed: it would fail for each record.
     registry: Option<RegistryClient>,
+    /// Failure of the registry, after which it is not asked again: it would fail for each record.
+    failure: Option<String>,
 }
 
 impl SampleReader {
@@ -93,21 +98,32 @@ impl SampleReader {
             topic_kind,
             side,
             framing: schemas.reader(side),
-            registry: RegistryClient::open(&schemas)?,
+            // One denial is enough for a report.
+            registry: RegistryClient::open(&schemas)?.map(|client| client.denying_after(Duration::ZERO)),
+            failure: None,
             schemas,
         })
     }
 
-    /// Fetches the schema of a record, unless that has failed before.
-    fn fetch(&mut self, id: SchemaId) {
+    /// Fetches the schema that a record names, if it is not known. Returns its id, and the reason if it cannot be used.
+    fn fetch(&mut self, payload: &[u8], headers: &dyn Headers) -> Option<(SchemaId, Option<String>)> {
+        let id = self.framing.named_schema(payload, headers)?;
+        // The reader asks for it.
+        self.framing.locate(payload, headers);
+        Some((id, self.problem(id)))
+    }
+
+    fn problem(&mut self, id: SchemaId) -> Option<String> {
         if self.schemas.is_known(id) {
-            return;
+            return self.schemas.fault(id);
         }
-        if let Some(registry) = &mut self.registry
-            && (registry.fetch_once().is_err() || self.schemas.problem(id).is_some())
-        {
-            self.registry = None;
+        if let Some(failure) = &self.failure {
+            return Some(format!("not asked for, because the registry failed: {failure}"));
         }
+        let fetched = self.registry.as_mut()?.fetch_once();
+        let failure = fetched.err().map(|error| format!("{error:#}"));
+        self.failure = failure.or_else(|| self.schemas.problem(id));
+        self.failure.clone().or_else(|| self.schemas.fault(id))
     }
 }
 
@@ -118,6 +134,8 @@ impl Sample {
             keys: KeyAudit::new(topic, n_partitions),
             unreadable: BTreeMap::new(),
             n_ignored: 0,
+            n_other_messages: 0,
+            other_messages: None,
             times: FloatTimes::default(),
             schemas: BTreeMap::new(),
         }
@@ -141,30 +159,37 @@ impl Sample {
             record_ts_ms: 0,
         };
         let mut batch = Batch::default();
-        let named = payload.and_then(|payload| reader.framing.named_schema(payload, headers));
-        if let Some(id) = named {
+        let named = payload.and_then(|payload| reader.fetch(payload, headers));
+        let mut of_schema = named.map(|(id, problem)| {
             let of_schema = self.schemas.entry(id).or_default();
             of_schema.n_records += 1;
-            // The reader asks for it.
-            payload.map(|payload| reader.framing.locate(payload, headers));
-            reader.fetch(id);
-            of_schema.problem = reader.schemas.problem(id);
-        }
+            of_schema.problem = problem;
+            of_schema
+        });
         let located = payload.map(|payload| reader.framing.locate(payload, headers));
         let invalid = |reason| Event::new(at, Body::Invalid(reason, None));
         match located {
             None => reader.decoder.decode(None, reader.topic_kind, at, &mut batch),
             Some(Located::Record(raw)) => {
-                if let (Some(id), Some(schema)) = (named, raw.schema) {
-                    let lacks = reader.schemas.lacks(reader.side, schema);
-                    self.schemas.entry(id).or_default().lacks = lacks;
+                if let (Some(of_schema), Some(schema)) = (&mut of_schema, raw.schema) {
+                    of_schema.lacks = reader.schemas.lacks(reader.side, schema);
                 }
                 reader.decoder.decode_raw(raw, reader.topic_kind, at, &mut batch);
             }
-            Some(Located::Invalid(reason)) => batch.events.push(invalid(reason)),
-            Some(Located::Ignored) => batch.events.push(Event::new(at, Body::Ignored)),
+            Some(Located::Invalid(reason)) => {
+                if let (Some(of_schema), Reason::UnknownSchema) = (&mut of_schema, reason) {
+                    let other = || "it has another format, or not the message of these records".to_owned();
+                    of_schema.problem.get_or_insert_with(other);
+                }
+                batch.events.push(invalid(reason));
+            }
+            Some(Located::Ignored) => self.n_other_messages += 1,
             // Reported with its schema.
-            Some(Located::Awaits(_)) => return,
+            Some(Located::Awaits(_)) => {}
+        }
+        self.other_messages = reader.schemas.other_messages(reader.side);
+        if batch.events.is_empty() {
+            return;
         }
         for event in &batch.events {
             match &event.body {

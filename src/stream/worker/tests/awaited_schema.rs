@@ -144,9 +144,14 @@ fn records_of_a_denied_schema_are_invalid_and_the_next_ones_count() {
     stage.avro(0, 1, 1);
     stage.worker.read();
     assert_eq!(stage.n_lists(), 0);
-    stage
-        .schemas
-        .arrived(SchemaId::Id(9), Known::Unusable { until: None }, 0);
+    stage.schemas.arrived(
+        SchemaId::Id(9),
+        Known::Unusable {
+            until: None,
+            fault: String::new(),
+        },
+        0,
+    );
     stage.pass(500);
     stage.avro(0, 0, 9);
     stage.avro(0, 1, 1);
