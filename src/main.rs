@@ -226,6 +226,9 @@ fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
         return commands::sample::sample(args, path);
     }
     with_config(args.config.config.as_deref(), |config| {
+        if args.suggest {
+            return commands::sample::suggest_of_topics(args, &config);
+        }
         let created = args.create_topics.then(|| check::create_topics(&config));
         let mut findings = check::findings(&config, args.connect || args.create_topics);
         // Insert it after the verdict.

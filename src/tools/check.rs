@@ -35,7 +35,7 @@ use crate::stream::schemas::{RegistryClient, Schemas};
 pub use admission::{Admission, admission, unfit};
 pub(crate) use judge::no_way_in;
 pub use records::Records;
-pub use suggest::{Suggestion, Unmapped};
+pub use suggest::{Suggestion, TopicsSample, Unmapped, of_topics};
 
 /// Result of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]

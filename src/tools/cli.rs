@@ -271,23 +271,24 @@ pub struct CheckArgs {
     #[command(flatten)]
     pub config: ConfigArgs,
     /// Also check the cluster: topics, partitions, partitioners, timestamps, retention
-    #[arg(long)]
+    #[arg(long, group = "records")]
     pub connect: bool,
     /// Create the topic of stored state if it does not exist, then check the cluster
-    #[arg(long, conflicts_with = "sample")]
+    #[arg(long, conflicts_with_all = ["sample", "suggest"])]
     pub create_topics: bool,
     /// Show how the events of a file are read, and why one is refused; `-` for standard input
     ///
     /// The file has records like those of the topics, in any format that `abgauge evaluate` reads. It is read with the section `events`, `join.max_items`
     /// and `join.max_experiments` of the configuration. Brokers need not be set. The first ten of each outcome are shown; all are
     /// counted.
-    #[arg(long, value_name = "FILE", conflicts_with = "connect")]
+    #[arg(long, value_name = "FILE", group = "records")]
     pub sample: Option<PathBuf>,
-    /// Draft the section `events` for the sample, as TOML with comments
+    /// Draft the section `events` for the sample, or with --connect for the topics, as TOML with comments
     ///
-    /// Finds fields by their values and names: most clicks contain the id of a list, and one of its items.
-    /// The section `events` of the configuration is ignored. Exits with 65 if a record could not be read with the draft.
-    #[arg(long, requires = "sample")]
+    /// Finds fields by their values and names: most clicks contain the id of a list, and one of its items. With --connect, it reads the latest
+    /// records of both topics, in any format, with the schemas of the sections `registry` and `schemas`.
+    /// The paths in the section `events` of the configuration are ignored. Exits with 65 if a record could not be read with the draft.
+    #[arg(long, requires = "records")]
     pub suggest: bool,
     /// Type of the sample's topic: events without a type are read as this one, events of the other type are refused
     #[arg(long = "as", value_name = "KIND", value_enum, requires = "sample")]
@@ -496,6 +497,7 @@ Examples:
   abgauge check --sample events.jsonl
   kcat -C -b localhost -t served -c 100 | abgauge check --sample - --as served
   abgauge check --sample events.jsonl --suggest > drafted.toml
+  abgauge check --config abgauge.toml --connect --suggest > drafted.toml
 
 Exit codes:
    0  ready to start

@@ -4,6 +4,7 @@
 
 mod complaints;
 mod failure;
+mod latest;
 mod sample;
 mod state;
 mod storing;
@@ -24,6 +25,7 @@ use rdkafka::{Offset, TopicPartitionList};
 
 use self::complaints::ClientComplaints;
 pub use self::failure::{Failure, Trouble};
+pub use self::latest::LatestRecord;
 pub use self::sample::{Sample, SampleReader, SchemaUse};
 pub use self::state::{FoundState, StateFacts};
 pub use self::storing::{InputFacts, StoringFacts, TopicsAgain, before_storing, while_storing};

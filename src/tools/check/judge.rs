@@ -94,6 +94,17 @@ pub(crate) fn no_way_in(config: &Config, failure: &Failure) -> Finding {
     )
 }
 
+/// Returns the finding if no record of a topic could be read.
+pub(super) fn no_records(config: &Config, topic: &str, failure: Failure) -> Finding {
+    match failure.trouble {
+        Trouble::NoSuchTopic | Trouble::TopicForbidden => existence(&Topic {
+            name: topic.to_owned(),
+            found: Err(failure),
+        }),
+        _ => no_way_in(config, &failure),
+    }
+}
+
 fn existence(Topic { name, found }: &Topic) -> Finding {
     match found {
         Ok(found) => Finding::ok(format!("topic `{name}` has {}", n_partitions(found))),

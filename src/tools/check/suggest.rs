@@ -1,4 +1,4 @@
-//! `abgauge check --sample FILE --suggest`: drafts a section `[events]` for a file with records of unknown shape.
+//! `abgauge check --suggest`: drafts a section `[events]` for records of unknown shape, of a file or of the topics.
 //!
 //! ```text
 //! lines ──▶ Columns ──▶ splits ──▶ a Draft for each ──▶ Trial ──▶ the best one, ──▶ its numbers ──▶ TOML
@@ -22,6 +22,7 @@ mod shelves;
 mod tests;
 mod text;
 mod times;
+mod topics;
 mod views;
 mod words;
 
@@ -33,6 +34,7 @@ use abgauge_core::engine::outcome::SHELVES;
 use abgauge_core::evaluate::{Evaluation, Evaluator, Options};
 
 use self::draft::{DraftedShape, NO_ARM, ReadableSample, Trial};
+pub use self::topics::{TopicsSample, of_topics};
 use super::file_type::Form;
 
 /// Maximum records to analyze.

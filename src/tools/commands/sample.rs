@@ -1,4 +1,4 @@
-//! `abgauge check --sample`: checks how the daemon would read the records of a file.
+//! `abgauge check --sample` and `--suggest`: how the daemon would read the records of a file, and settings that read them.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -10,7 +10,8 @@ use abgauge_core::evaluate::{Evaluation, Evaluator, Options};
 
 use super::counting::counting_options;
 use super::{BAD_DATA, error, print, warn, with_counting, written};
-use crate::tools::check::{self, CheckFailure, Finding, Records, ResultLevel, Unmapped};
+use crate::settings::Config;
+use crate::tools::check::{self, CheckFailure, Finding, Records, ResultLevel, TopicsSample, Unmapped};
 use crate::tools::cli::CheckArgs;
 
 /// Maximum bytes of lists and clicks that are joined.
@@ -71,25 +72,46 @@ fn without_a_hit(evaluation: &Evaluation) -> Option<Finding> {
     Some(Finding::new(ResultLevel::Error(CheckFailure::Data), fault, ""))
 }
 
+/// Drafts the section `[events]` from the latest records of the topics.
+///
+/// # Errors
+/// If the draft cannot be written.
+pub fn suggest_of_topics(args: &CheckArgs, config: &Config) -> anyhow::Result<ExitCode> {
+    let TopicsSample { sample, warnings } = match check::of_topics(config) {
+        Ok(sample) => sample,
+        Err(finding) => {
+            error(&format!("--suggest: {}", finding.reported()));
+            return Ok(ExitCode::from(check::exit_code(&[finding])));
+        }
+    };
+    warnings.iter().for_each(|warning| warn(warning));
+    suggested(args, &sample)
+}
+
 /// Drafts the section `[events]` for a file with another shape.
 fn suggest(args: &CheckArgs, path: &Path) -> anyhow::Result<ExitCode> {
-    with_counting(args.config.config.as_deref(), |counting| {
-        let kind = args.records_are.map(Kind::from);
-        let mut sample = Unmapped::default();
-        // Read without a shape, because the records themselves are analyzed.
-        let fields = EventFields {
-            every_column: true,
-            ..EventFields::default()
-        };
-        let long = source::read(path, &fields, &|_| {}, |line, record| {
-            // A line that is too long comes as an empty record.
-            if !record.bytes.is_empty() {
-                sample.take(format_args!("line {line}"), kind, &record.to_json());
-            }
-        })?;
-        if !long.is_empty() {
-            warn(&long.to_string());
+    let kind = args.records_are.map(Kind::from);
+    let mut sample = Unmapped::default();
+    // Read without a shape, because the records themselves are analyzed.
+    let fields = EventFields {
+        every_column: true,
+        ..EventFields::default()
+    };
+    let long = source::read(path, &fields, &|_| {}, |line, record| {
+        // A line that is too long comes as an empty record.
+        if !record.bytes.is_empty() {
+            sample.take(format_args!("line {line}"), kind, &record.to_json());
         }
+    })?;
+    if !long.is_empty() {
+        warn(&long.to_string());
+    }
+    suggested(args, &sample)
+}
+
+/// Prints the draft for a sample.
+fn suggested(args: &CheckArgs, sample: &Unmapped) -> anyhow::Result<ExitCode> {
+    with_counting(args.config.config.as_deref(), |counting| {
         let options = counting_options(&counting);
         let suggestion = sample.suggest(&options);
         print(&suggestion.text)?;

@@ -181,12 +181,17 @@ pub fn protobuf_schema(kind: Kind, stage: usize, has_both: bool) -> Value {
         messages[kind as usize].clone()
     };
     let text = format!("syntax = \"proto3\";\npackage shop.events;\n{messages}");
+    protobuf_file(&text, &format!("shop.events.{}", name_of(kind)))
+}
+
+/// Returns a message of a Protobuf file, as clients need it.
+pub fn protobuf_file(text: &str, message: &str) -> Value {
     let dir = tools::temporary_dir("proto");
     let path = dir.path().join("events.proto");
-    fs::write(&path, &text).expect("write the file");
+    fs::write(&path, text).expect("write the file");
     let set = protox::compile([&path], [dir.path()]).expect("it is Protobuf");
     let set = STANDARD.encode(set.encode_to_vec());
-    json!({"proto": text, "set": set, "message": format!("shop.events.{}", name_of(kind))})
+    json!({"proto": text, "set": set, "message": message})
 }
 
 fn name_of(kind: Kind) -> &'static str {

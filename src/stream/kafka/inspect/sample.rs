@@ -105,6 +105,25 @@ impl SampleReader {
         })
     }
 
+    /// Returns a record as JSON, or the reason if it cannot be read.
+    ///
+    /// # Errors
+    /// If its schema is not known, or its bytes do not fit it.
+    pub fn json(&mut self, payload: &[u8], headers: &dyn Headers) -> Result<Vec<u8>, String> {
+        let named = self.fetch(payload, headers);
+        let unusable = named.and_then(|(id, problem)| Some(format!("schema {id}: {}", problem?)));
+        let unreadable = |reason: Reason| unusable.unwrap_or_else(|| reason.name().to_owned());
+        match self.framing.locate(payload, headers) {
+            Located::Record(raw) => match raw.to_json().into_owned() {
+                json if json.is_empty() => Err(unreadable(Reason::Malformed)),
+                json => Ok(json),
+            },
+            Located::Ignored => Err("of another message".to_owned()),
+            Located::Invalid(reason) => Err(unreadable(reason)),
+            Located::Awaits(_) => Err(unreadable(Reason::UnknownSchema)),
+        }
+    }
+
     /// Fetches the schema that a record names, if it is not known. Returns its id, and the reason if it cannot be used.
     fn fetch(&mut self, payload: &[u8], headers: &dyn Headers) -> Option<(SchemaId, Option<String>)> {
         let id = self.framing.named_schema(payload, headers)?;
@@ -215,7 +234,7 @@ impl Asker {
     ) -> Result<Sample, Failure> {
         let begins = self.offsets(topic, n_partitions, Offset::Beginning)?;
         let ends = self.offsets(topic, n_partitions, Offset::End)?;
-        let starts = starts(&begins, &ends);
+        let starts = starts(&begins, &ends, N_RECORDS);
         let mut sample = Sample::new(topic, n_partitions);
         if starts.is_empty() {
             return Ok(sample);
@@ -299,7 +318,7 @@ impl Asker {
 }
 
 /// Headers of a record.
-struct RecordHeaders<'a>(&'a BorrowedMessage<'a>);
+pub(super) struct RecordHeaders<'a>(pub &'a BorrowedMessage<'a>);
 
 impl Headers for RecordHeaders<'_> {
     fn last(&self, name: &CStr) -> Option<&[u8]> {
@@ -328,13 +347,13 @@ impl Drop for Assigned<'_> {
     }
 }
 
-/// Returns where to start reading each partition with records.
-fn starts(begins: &[i64], ends: &[i64]) -> BTreeMap<i32, i64> {
+/// Returns where to start reading each partition with records, to read up to `n_records` in all.
+pub(super) fn starts(begins: &[i64], ends: &[i64], n_records: i64) -> BTreeMap<i32, i64> {
     let filled: Vec<_> = (0..)
         .zip(begins.iter().zip(ends))
         .filter(|(_, (begin, end))| begin < end)
         .collect();
-    let each = (N_RECORDS / (filled.len() as i64).max(1)).max(1);
+    let each = (n_records / (filled.len() as i64).max(1)).max(1);
     filled
         .into_iter()
         .map(|(partition, (begin, end))| (partition, (*begin).max(end - each)))

@@ -15,7 +15,7 @@ use crate::stream::kafka::descriptions;
 
 /// Client for one cluster.
 pub struct Survey {
-    asker: Asker,
+    pub(super) asker: Asker,
     group_id: String,
 }
 

@@ -42,7 +42,11 @@ pub(super) fn splits(columns: &SampleColumns, topic_kinds: &[Option<Kind>]) -> V
             // A topic may also have other events, which only a field can tell apart.
             let mut by_field = by_fields(columns, topic_kinds.len());
             by_field.retain(|split| split.fits(&of_topics));
-            if by_field.is_empty() { vec![of_topics] } else { by_field }
+            if by_field.is_empty() {
+                vec![of_topics]
+            } else {
+                by_field
+            }
         }
     }
 }

@@ -79,6 +79,86 @@ fn check(records: &str, topic_kind: Option<Kind>, expected: &str) {
     assert_eq!(trial.n_refused, 0, "{text}");
 }
 
+/// Returns 20 lists and 10 clicks of other names than ours, and 10 views in the topic of the clicks.
+fn of_two_topics(types: [&str; 2]) -> Unmapped {
+    let (mut lists, mut clicks) = (String::new(), String::new());
+    for n in 0..20 {
+        let at = 1_763_596_800_000_i64 + 1000 * n;
+        let arm = ["control", "neural"][n as usize % 2];
+        lists += &format!(
+            r#"{{"trace":"t-{n}","at":{at},"member":"m-{}","tests":{{"ranker":"{arm}"}},"slots":["i{n}","i5","i9"]}}"#,
+            n % 7
+        );
+        clicks += &format!(
+            r#"{{"trace":"t-{n}","at":{},"action":"{}","sku":"i{n}"}}"#,
+            at + 500,
+            types[n as usize % 2]
+        );
+        lists.push('\n');
+        clicks.push('\n');
+    }
+    let mut sample = Unmapped::default();
+    sample.take_all(&lists, Some(Kind::Served));
+    sample.take_all(&clicks, Some(Kind::Click));
+    sample
+}
+
+#[test]
+fn the_fields_of_two_topics_are_found_together() {
+    let sample = of_two_topics(["a", "b"]);
+    let (text, trial) = read_with_draft(&sample);
+    assert_eq!(
+        (trial.n_lists, trial.n_clicks, trial.n_on_item),
+        (20, 20, 20),
+        "{text}"
+    );
+    assert!(
+        text.contains("arms with their lists: ranker: control 10, neural 10"),
+        "{text}"
+    );
+    assert!(!text.contains("type ="), "{text}");
+    assert_eq!(sample.suggest(&Options::default()).fault, None);
+}
+
+#[test]
+fn other_events_in_the_topic_of_clicks_are_ignored() {
+    let (text, trial) = read_with_draft(&of_two_topics(["click", "view"]));
+    assert_eq!(
+        (trial.n_lists, trial.n_clicks, trial.n_ignored),
+        (20, 10, 10),
+        "{text}"
+    );
+    assert!(text.contains("type = \"action\""), "{text}");
+}
+
+#[test]
+fn a_draft_keeps_the_encodings_of_the_topics() {
+    let mut sample = of_two_topics(["a", "b"]);
+    let framed = || "framing = \"confluent\"\n".to_owned();
+    sample.encodings = [framed(), framed()];
+    let (text, _) = read_with_draft(&sample);
+    let settings: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+    for section in ["[events.served]", "[events.click]"] {
+        assert!(
+            settings
+                .windows(2)
+                .any(|two| two == [section, "framing = \"confluent\""]),
+            "{text}"
+        );
+    }
+    let mut sample = unmapped(OWN_SHAPE);
+    sample.encodings = [framed(), String::new()];
+    let text = sample.suggest(&Options::default()).text;
+    assert!(
+        text.ends_with("\n[events.served]\nframing = \"confluent\"\n"),
+        "{text}"
+    );
+}
+
+const OWN_SHAPE: &str = r#"
+    {"type":"served","request_id":"r-1","user_id":"u-7","ts":1763596800123,"experiments":{"ranker":"neural"},"items":["i5","i9"]}
+    {"type":"click","request_id":"r-1","ts":1763596805123,"item":"i9"}
+"#;
 const METARANK: &str = include_str!("../../../../docs/events/metarank.jsonl");
 const UBI: &str = include_str!("../../../../docs/events/ubi.jsonl");
 const PERSONALIZE: &str = include_str!("../../../../docs/events/personalize.jsonl");
@@ -304,10 +384,7 @@ fn an_endless_sample_is_read_up_to_a_bound() {
     for line in 1..=2_003 {
         sample.take(line, None, record.as_bytes());
     }
-    let text = sample
-        .suggest(&Options::default())
-        .text
-        .replace("\n# ", " ");
+    let text = sample.suggest(&Options::default()).text.replace("\n# ", " ");
     assert!(
         text.contains("records: 2000;") && text.contains("not read: 3"),
         "{text}"

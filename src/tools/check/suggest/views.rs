@@ -29,7 +29,9 @@ pub(super) fn views(records: &[SampleRecord]) -> Vec<SampleView> {
     let (objects, texts): (Vec<_>, Vec<_>) = values.partition(|(value, _)| value.is_object());
     let (objects, kinds): (Vec<Value>, Vec<Option<Kind>>) = objects.into_iter().unzip();
     let texts = texts.iter();
-    let (events, topic_kinds) = texts.filter_map(|(text, kind)| Some((object_in(text)?, *kind))).unzip();
+    let (events, topic_kinds) = texts
+        .filter_map(|(text, kind)| Some((object_in(text)?, *kind)))
+        .unzip();
     let whole = SampleView {
         nested: Some(Nested::Whole),
         events,
