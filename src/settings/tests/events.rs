@@ -351,7 +351,7 @@ fn each_shape_error_names_its_setting_line_and_fix() {
             &["events.ts_unit", ":2:11", "a table is not a text"],
         ),
         (
-            "[events.click]\ntypes = [\"served\"]",
+            "[events.click]\ntypes = [\"served\"]\n[kafka]\nclicks_topic = \"served\"",
             &["events.click.types", ":2:9", "\"served\" means both"],
         ),
         (

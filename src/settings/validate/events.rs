@@ -16,6 +16,8 @@ use crate::settings::rules::{KINDS, NO_ITEMS, WHOLE};
 const SERVED_ID: &str = "events.served.request_id";
 const CLICK_ID: &str = "events.click.request_id";
 const TYPE: &str = "events.type";
+const SERVED_TYPES: &str = "events.served.types";
+const CLICK_TYPES: &str = "events.click.types";
 const ACTION: &str = "events.click.action";
 const ARM: &str = "events.served.arm";
 const ROW_ITEMS: &str = "events.served.row_items";
@@ -88,6 +90,9 @@ pub(super) fn of_one_topic(
             let remedy = format!("set kafka.clicks_topic to {:?} too", kafka.served_topic.get_ref());
             report.refuse_at(key, Location::Nowhere, message, remedy);
         }
+    }
+    if let Some(shape) = shape.filter(|_| one_topic) {
+        ambiguous_kinds(raw, shape, report);
     }
     let is_silent = shape.is_some_and(|shape| shape.kind.is_none() && shape.without_kind.is_none());
     if let (true, true, Some(kind)) = (one_topic, is_silent, &raw.kind) {
@@ -201,11 +206,9 @@ fn click(raw: &RawClick, shape: &mut ClickShape, report: &mut ErrorReport) {
     must_be("events.click.item", &raw.item, &mut shape.item, report);
 }
 
-/// Checks that each word means one kind only, and that a field contains it.
+/// Checks that a field contains the words for each kind.
 fn kinds(raw: &RawEvents, shape: &Shape, report: &mut ErrorReport) {
-    const SERVED: &str = "events.served.types";
-    const CLICK: &str = "events.click.types";
-    for (key, types) in [(SERVED, &raw.served.types), (CLICK, &raw.click.types)] {
+    for (key, types) in [(SERVED_TYPES, &raw.served.types), (CLICK_TYPES, &raw.click.types)] {
         if let (Some(types), None, true) = (types, &shape.kind, report.is_sound(TYPE)) {
             let remedy = "write `type`, the path of the field that has these values, or leave them out";
             report.refuse(
@@ -216,20 +219,25 @@ fn kinds(raw: &RawEvents, shape: &Shape, report: &mut ErrorReport) {
             );
         }
     }
+}
+
+/// Checks that each word means one kind only.
+fn ambiguous_kinds(raw: &RawEvents, shape: &Shape, report: &mut ErrorReport) {
     let double = shape
         .served
         .kinds
         .iter()
         .find(|kind| shape.click.kinds.contains(kind));
     if let Some(kind) = double {
-        let given = [(CLICK, &raw.click.types), (SERVED, &raw.served.types)];
+        let given = [(CLICK_TYPES, &raw.click.types), (SERVED_TYPES, &raw.served.types)];
         for (key, types) in given
             .into_iter()
             .filter_map(|(key, types)| Some((key, types.as_ref()?)))
             // One error is enough, because both settings have the same word.
             .take(1)
         {
-            let message = format!("\"{kind}\" means both a served list and a click");
+            let message =
+                format!("\"{kind}\" means both a served list and a click, and both are in one topic");
             report.refuse(key, types, message, "write different types for served and click");
         }
     }

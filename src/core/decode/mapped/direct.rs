@@ -283,7 +283,7 @@ impl Direct {
             // Items are read elsewhere.
             EventPart::Items => return None,
             EventPart::Item => found.item = Some(reader.hash.item(json.id()?)),
-            EventPart::Kind => found.kind = Some(kind_of(json.string()?, reader.shape)?),
+            EventPart::Kind => found.kind = kind_of(json.string()?, reader.shape)?,
             EventPart::Action => found.has_action = is_action(json.string()?, reader.shape),
             EventPart::Experiments => found.experiments = Some(Value::Json(json.value()?)),
             EventPart::Experiment => found.experiment = Some(Value::Json(json.value()?)),
@@ -439,7 +439,7 @@ fn part_of_value<'a>(
         // Not an array.
         EventPart::Items => return None,
         EventPart::Item => found.item = Some(item_of(value, &reader.hash)?),
-        EventPart::Kind => found.kind = Some(kind_of(id_of(value)?, reader.shape)?),
+        EventPart::Kind => found.kind = kind_of(id_of(value)?, reader.shape)?,
         EventPart::Action => found.has_action = is_action(id_of(value)?, reader.shape),
         EventPart::Experiments => found.experiments = Some(value),
         EventPart::Experiment => found.experiment = Some(value),
@@ -521,11 +521,13 @@ fn found_time(value: Value, reader: &DirectReader) -> Option<i64> {
     value.time(reader.shape.ts_unit, reader.shape.ts_zone).ok()
 }
 
-fn kind_of(word: &[u8], shape: &Shape) -> Option<Kind> {
+/// Returns the kind that a word means, or that it may be either; `None` if it is neither.
+fn kind_of(word: &[u8], shape: &Shape) -> Option<Option<Kind>> {
     let is_among = |words: &[String]| words.iter().any(|known| known.as_bytes() == word);
     match (is_among(&shape.served.kinds), is_among(&shape.click.kinds)) {
-        (true, _) => Some(Kind::Served),
-        (false, true) => Some(Kind::Click),
+        (true, false) => Some(Some(Kind::Served)),
+        (false, true) => Some(Some(Kind::Click)),
+        (true, true) => Some(None),
         (false, false) => None,
     }
 }

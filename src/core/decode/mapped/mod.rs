@@ -453,8 +453,10 @@ impl Mapped {
                     is_among(&self.shape.served.kinds),
                     is_among(&self.shape.click.kinds),
                 ) {
-                    (true, _) => Some(Kind::Served),
+                    (true, false) => Some(Kind::Served),
                     (false, true) => Some(Kind::Click),
+                    // Such as an insertion of either, in the topics of two tables.
+                    (true, true) => topic_kind.or(self.shape.without_kind),
                     (false, false) => return Ok(Err(Field::Kind)),
                 }
             }

@@ -444,6 +444,40 @@ fn the_kind_comes_from_the_record_the_topic_or_the_shape() {
     );
 }
 
+/// Changes of two tables, as Debezium writes them: insertions of both have the same type, and other changes are ignored.
+#[test]
+fn a_type_of_both_kinds_is_of_the_kind_of_its_topic() {
+    let mut shape = Shape {
+        kind: maybe("op"),
+        ..Shape::default()
+    };
+    let of_insertions = vec!["c".to_owned(), "r".to_owned()];
+    (shape.served.request_id, shape.served.ts, shape.served.items) =
+        (path("after.id"), path("after.ts"), path("after.items"));
+    shape.served.kinds.clone_from(&of_insertions);
+    (shape.click.request_id, shape.click.ts, shape.click.item) =
+        (path("after.id"), path("after.ts"), path("after.item"));
+    shape.click.kinds = of_insertions;
+    let change = |op: &str, fields: &str| {
+        format!(r#"{{"before":null,"after":{{"id":"r-1","ts":1763596800123,{fields}}},"op":"{op}"}}"#)
+    };
+    for op in ["c", "r"] {
+        let list = read_as(&shape, &change(op, r#""items":["a"]"#), Some(Kind::Served));
+        assert!(matches!(list, Read::List { .. }), "{list:?}");
+        let click = read_as(&shape, &change(op, r#""item":"a""#), Some(Kind::Click));
+        assert!(matches!(click, Read::Click { .. }), "{click:?}");
+    }
+    for kind in [Kind::Served, Kind::Click] {
+        let update = change("u", r#""items":["a"],"item":"a""#);
+        assert_eq!(read_as(&shape, &update, Some(kind)), Read::Ignored);
+        let deletion = r#"{"before":{"id":"r-1"},"after":null,"op":"d"}"#;
+        assert_eq!(read_as(&shape, deletion, Some(kind)), Read::Ignored);
+    }
+    // Nothing decides in a file without --as.
+    let list = change("c", r#""items":["a"]"#);
+    assert_eq!(read_as(&shape, &list, None), Read::Invalid(Reason::MissingField));
+}
+
 #[test]
 fn times_use_the_configured_unit() {
     let time = |unit, json: &str| {
