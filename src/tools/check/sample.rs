@@ -74,11 +74,15 @@ pub(super) fn content(sample: &Sample) -> Vec<Finding> {
         );
         let remedies: Vec<_> = reasons.iter().map(|(reason, _)| remedy(**reason)).collect();
         content.push(Finding::new(ResultLevel::Warning, text, remedies.join("\n")));
-    } else if n > 0 {
-        content.push(Finding::ok(format!(
-            "topic `{topic}`: the last {} can be read",
-            number_of(n, "record")
-        )));
+    }
+    // The others are reported with their schemas and messages.
+    let n_read = n - n_unreadable - sample.n_without_schema - sample.n_other_messages;
+    if n_unreadable == 0 && n_read > 0 {
+        let which = match n_read == n {
+            true => format!("the last {}", number_of(n, "record")),
+            false => format!("{n_read} of the last {}", number_of(n, "record")),
+        };
+        content.push(Finding::ok(format!("topic `{topic}`: {which} can be read")));
     }
     content.extend(schemas(sample));
     content.extend(other_messages(sample));

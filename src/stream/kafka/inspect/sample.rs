@@ -52,6 +52,8 @@ pub struct Sample {
     pub n_records: u64,
     pub keys: KeyAudit,
     pub unreadable: BTreeMap<Reason, u64>,
+    /// Number of records whose schema could not be fetched.
+    pub n_without_schema: u64,
     /// Records of another `type`.
     pub n_ignored: u64,
     /// Number of records of a message that is not wanted.
@@ -152,6 +154,7 @@ impl Sample {
             n_records: 0,
             keys: KeyAudit::new(topic, n_partitions),
             unreadable: BTreeMap::new(),
+            n_without_schema: 0,
             n_ignored: 0,
             n_other_messages: 0,
             other_messages: None,
@@ -203,8 +206,7 @@ impl Sample {
                 batch.events.push(invalid(reason));
             }
             Some(Located::Ignored) => self.n_other_messages += 1,
-            // Reported with its schema.
-            Some(Located::Awaits(_)) => {}
+            Some(Located::Awaits(_)) => self.n_without_schema += 1,
         }
         self.other_messages = reader.schemas.other_messages(reader.side);
         if batch.events.is_empty() {
