@@ -85,6 +85,10 @@ pub fn suggest_of_topics(args: &CheckArgs, config: &Config) -> anyhow::Result<Ex
         }
     };
     warnings.iter().for_each(|warning| warn(warning));
+    if sample.is_empty() {
+        error("--suggest: nothing is drafted, because the topics have no record that can be read");
+        return Ok(ExitCode::from(BAD_DATA));
+    }
     suggested(args, &sample)
 }
 

@@ -1,7 +1,5 @@
 //! `check --connect --suggest`: drafts settings for topics in each format, which then read all records.
 
-use std::fs;
-
 use abgauge::settings;
 use abgauge::tools::check;
 use serde_json::{Value, json};
@@ -125,11 +123,9 @@ fn settings_are_drafted_from_topics_in_each_format() {
             registry.url(),
             kafka.brokers(),
         );
-        let path = dir.path().join("abgauge.toml");
-        fs::write(&path, &own).expect("write the settings");
+        let path = program::file(&dir, "abgauge.toml", &own);
         // The format is not set, but detected.
-        let path = path.to_str().expect("UTF-8");
-        let ran = program::run(&["check", "--connect", "--suggest", "--config", path]);
+        let ran = program::run(&["check", "--connect", "--suggest", "--config", &path]);
         let draft = &ran.stdout;
         assert_eq!(
             (ran.code, ran.stderr.as_str()),
@@ -139,6 +135,14 @@ fn settings_are_drafted_from_topics_in_each_format() {
         let counted = "records: 400; with it, served lists: 300, clicks: 100, ignored: 0, refused: 0";
         assert!(draft.contains(counted), "{format:?}: {draft}");
         assert!(draft.contains("control 150, neural 150"), "{format:?}: {draft}");
+        if format == Format::Avro {
+            let blind = own.replace("registry.url", "#registry.url");
+            let path = program::file(&dir, "blind.toml", &blind);
+            let ran = program::run(&["check", "--connect", "--suggest", "--config", &path]);
+            assert_eq!((ran.code, ran.stdout.as_str()), (Some(65), ""), "{}", ran.stderr);
+            let remedy = "300: they name schemas of a registry: set registry.url";
+            assert!(ran.stderr.contains(remedy), "{}", ran.stderr);
+        }
         let config = settings::load_text("abgauge.toml", &format!("{own}\n{draft}"), std::iter::empty());
         let config = config.unwrap_or_else(|errors| panic!("{errors}: {draft}"));
         let findings = check::connect(&config);

@@ -37,11 +37,16 @@ pub(super) struct KindSplit {
 pub(super) fn splits(columns: &SampleColumns, topic_kinds: &[Option<Kind>]) -> Vec<KindSplit> {
     match of_topics(topic_kinds) {
         None => by_fields(columns, topic_kinds.len()),
-        Some(of_topics) if of_topics.lists.is_empty() || of_topics.clicks.is_empty() => vec![of_topics],
         Some(of_topics) => {
+            if let Some(of_changes) = of_changes(columns, &of_topics) {
+                return vec![of_changes];
+            }
+            if of_topics.lists.is_empty() || of_topics.clicks.is_empty() {
+                return vec![of_topics];
+            }
             // A topic may also have other events, which only a field can tell apart.
             let mut by_field = by_fields(columns, topic_kinds.len());
-            by_field.retain(|split| split.fits(&of_topics));
+            by_field.retain(|split| split.is_within(&of_topics));
             if by_field.is_empty() {
                 vec![of_topics]
             } else {
@@ -49,6 +54,37 @@ pub(super) fn splits(columns: &SampleColumns, topic_kinds: &[Option<Kind>]) -> V
             }
         }
     }
+}
+
+/// Returns the split of changes of tables, as Debezium writes them: only created rows are events.
+fn of_changes(columns: &SampleColumns, of_topics: &KindSplit) -> Option<KindSplit> {
+    const OPERATIONS: [&str; 6] = ["c", "r", "u", "d", "t", "m"];
+    const CREATED: [&str; 2] = ["c", "r"];
+    // The envelope is the record, or lies at `payload` beside its schema.
+    let operation = columns.iter().find(|column| column.name() == "op")?;
+    let (_, around) = operation.path.names().split_last()?;
+    let is_of_row = |column: &SampleColumn| {
+        let inner = column.path.names().strip_prefix(around);
+        inner.is_some_and(|inner| inner.len() > 1 && inner[0] == "after")
+    };
+    let all: Members = of_topics.lists.iter().chain(&of_topics.clicks).copied().collect();
+    let words = operation.words(&all, OPERATIONS.len())?;
+    if !columns.iter().any(is_of_row) || !words.keys().all(|word| OPERATIONS.contains(word)) {
+        return None;
+    }
+    let is_created = |number: &&usize| {
+        let word = operation.values.get(number).and_then(|value| value.as_str());
+        word.is_some_and(|word| CREATED.contains(&word))
+    };
+    let created = |members: &Members| members.iter().filter(is_created).copied().collect();
+    let types = CREATED.map(str::to_owned).to_vec();
+    Some(KindSplit {
+        kind: Some(operation.path.clone()),
+        served: types.clone(),
+        click: types,
+        counts: words.into_iter().map(|(word, n)| (word.to_owned(), n)).collect(),
+        ..without_field(created(&of_topics.lists), created(&of_topics.clicks), None)
+    })
 }
 
 /// Returns the split by topics; `None` if one topic has both kinds.
@@ -272,13 +308,18 @@ fn action(columns: &SampleColumns, kind: &SampleColumn, clicks: &Members) -> Opt
 }
 
 impl KindSplit {
-    /// Returns whether a split by a field agrees with the split by topics, and a word of its own means a click.
-    fn fits(&self, of_topics: &KindSplit) -> bool {
+    /// Returns whether a split by a field has only some records of the split by topics, and a word of its own means a click.
+    fn is_within(&self, of_topics: &KindSplit) -> bool {
         let within = |some: &Members, all: &Members| {
             !some.is_empty() && some.iter().all(|number| all.binary_search(number).is_ok())
         };
+        let is_narrower =
+            self.lists.len() < of_topics.lists.len() || self.clicks.len() < of_topics.clicks.len();
         let is_named = self.action.is_some() || self.click.iter().any(|word| hints(word, &CLICK));
-        is_named && within(&self.lists, &of_topics.lists) && within(&self.clicks, &of_topics.clicks)
+        is_narrower
+            && is_named
+            && within(&self.lists, &of_topics.lists)
+            && within(&self.clicks, &of_topics.clicks)
     }
 
     /// Returns the clicks selected by the second field.

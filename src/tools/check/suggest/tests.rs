@@ -132,6 +132,69 @@ fn other_events_in_the_topic_of_clicks_are_ignored() {
 }
 
 #[test]
+fn a_field_that_only_repeats_the_topic_is_not_drafted() {
+    let (text, trial) = read_with_draft(&of_two_topics(["click", "click"]));
+    assert_eq!((trial.n_lists, trial.n_clicks), (20, 20), "{text}");
+    assert!(!text.contains("type ="), "{text}");
+}
+
+/// Changes of tables, as Debezium writes them.
+#[test]
+fn only_created_rows_of_a_table_are_events() {
+    let (mut lists, mut clicks) = (String::new(), String::new());
+    for n in 0..20 {
+        let at = 1_763_596_800_000_i64 + 1000 * n;
+        let operation = ["c", "r"][n as usize % 2];
+        let change = |before: &str, after: &str, operation: &str, table: &str| {
+            format!(
+                "{{\"before\":{before},\"after\":{after},\"op\":\"{operation}\",\"source\":{{\"table\":\"{table}\",\"ts_ms\":{at}}}}}\n"
+            )
+        };
+        let list = format!(
+            r#"{{"trace":"t-{n}","at":{at},"arms":"{{\"ranker\":\"a{}\"}}","slots":["i{n}","i5"]}}"#,
+            n % 3
+        );
+        lists += &change("null", &list, operation, "lists");
+        if n % 5 == 0 {
+            lists += &change(&list, "null", "d", "lists");
+        }
+        let click = format!(r#"{{"trace":"t-{n}","at":{},"sku":"i{n}"}}"#, at + 500);
+        clicks += &change("null", &click, operation, "clicks");
+    }
+    // Kafka Connect's JSON may have the schema of each record beside it.
+    let with_schema = |changes: &str| {
+        let changes = changes.lines();
+        let records =
+            changes.map(|change| format!("{{\"schema\":{{\"type\":\"struct\"}},\"payload\":{change}}}\n"));
+        records.collect::<String>()
+    };
+    for (around, lists, clicks) in [
+        ("", lists.clone(), clicks.clone()),
+        ("payload.", with_schema(&lists), with_schema(&clicks)),
+    ] {
+        let mut sample = Unmapped::default();
+        sample.take_all(&lists, Some(Kind::Served));
+        sample.take_all(&clicks, Some(Kind::Click));
+        let (text, trial) = read_with_draft(&sample);
+        assert_eq!(
+            (trial.n_lists, trial.n_on_item, trial.n_ignored),
+            (20, 20, 4),
+            "{text}"
+        );
+        for setting in [
+            format!("type = \"{around}op\""),
+            "types = [\"c\", \"r\"]".to_owned(),
+            format!("request_id = \"{around}after.trace\""),
+            format!("item = \"{around}after.sku\""),
+            format!("experiments = \"{around}after.arms\""),
+        ] {
+            assert!(text.contains(&setting), "{setting}: {text}");
+        }
+        assert_eq!(sample.suggest(&Options::default()).fault, None);
+    }
+}
+
+#[test]
 fn a_draft_keeps_the_encodings_of_the_topics() {
     let mut sample = of_two_topics(["a", "b"]);
     let framed = || "framing = \"confluent\"\n".to_owned();

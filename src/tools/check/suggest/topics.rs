@@ -18,6 +18,9 @@ const MAX_SEARCHED: i64 = 20_000;
 /// Maximum number of records of a topic in the sample.
 const MAX_OF_TOPIC: usize = MAX_RECORDS / 2;
 
+/// Maximum number of reasons shown for records of a topic that cannot be read.
+const MAX_REASONS: usize = 5;
+
 /// The sample of both topics, and what it lacks.
 pub struct TopicsSample {
     pub sample: Unmapped,
@@ -98,7 +101,16 @@ impl<'a> TopicRecords<'a> {
                 break;
             }
         }
-        best.expect("at least one format was tried")
+        let mut best = best.expect("at least one format was tried");
+        let names_schema = |record: &LatestRecord| {
+            let framed = Framing::Detect.of(Format::Avro, &record.payload, record);
+            framed.is_some_and(|framed| framed.id.is_of_registry())
+        };
+        if best.records.is_empty() && config.formats.registry.is_none() && latest.iter().any(names_schema) {
+            let reason = "they name schemas of a registry: set registry.url".to_owned();
+            best.unread = BTreeMap::from([(reason, latest.len())]);
+        }
+        best
     }
 
     fn in_format(
@@ -216,7 +228,10 @@ impl<'a> TopicRecords<'a> {
                 "topic `{topic}` has no records, so nothing is drafted for it"
             ));
         }
-        warnings.extend(self.unread.iter().map(|(reason, n)| {
+        let mut unread: Vec<_> = self.unread.iter().collect();
+        // The most frequent reasons.
+        unread.sort_by_key(|(_, n)| Reverse(**n));
+        warnings.extend(unread.into_iter().take(MAX_REASONS).map(|(reason, n)| {
             format!(
                 "records of topic `{topic}` that cannot be read, and are not in the sample: {n}: {reason}"
             )
