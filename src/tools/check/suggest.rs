@@ -103,6 +103,10 @@ impl Unmapped {
         });
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
     /// Returns the type of the file if it does not contain records.
     fn form(&self) -> Option<Form> {
         Form::of(self.records.iter().map(|record| &record.json[..]))
