@@ -10,7 +10,7 @@ fn a_single_topic_has_the_encoding_of_its_lists() {
         (
             "events.served.format = \"avro\"\nevents.click.format = \"json\"",
             [
-                "events.click.format: differs from that of served lists, and both are in one topic",
+                "events.click.format: differs from the one of served lists, and both are in one topic",
                 "leave out the settings of clicks",
             ],
         ),

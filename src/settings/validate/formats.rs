@@ -138,7 +138,7 @@ fn of_one_topic(raw: &Raw, [served, click]: &[TopicFormat; 2], report: &mut Erro
         (CLICK.framing, &written.framing, click.framing == served.framing),
     ] {
         if !is_same && report.is_written(key, value) && report.is_sound(key) {
-            let message = "differs from that of served lists, and both are in one topic";
+            let message = "differs from the one of served lists, and both are in one topic";
             let remedy = "leave out the settings of clicks: those of events.served and schemas.served apply to the topic";
             report.refuse(key, value, message, remedy);
         }

@@ -44,7 +44,7 @@ pub(super) fn splits(columns: &SampleColumns, topic_kinds: &[Option<Kind>]) -> V
             if of_topics.lists.is_empty() || of_topics.clicks.is_empty() {
                 return vec![of_topics];
             }
-            // A topic may also have other events, which only a field can tell apart.
+            // A topic may also have other events, which only a field distinguishes.
             let mut by_field = by_fields(columns, topic_kinds.len());
             by_field.retain(|split| split.is_within(&of_topics));
             if by_field.is_empty() {
