@@ -244,7 +244,12 @@ fn links_resolve() {
     for document in documents().into_iter().chain([log]) {
         let text = read(&document);
         let folder = Path::new(&document).parent().expect("a file has a folder");
-        let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        // Code may have such brackets, too.
+        let prose: String = text.split("\n```").step_by(2).collect();
+        let targets = prose
+            .split("](")
+            .skip(1)
+            .filter_map(|rest| rest.split(')').next());
         for target in targets.filter(|target| !target.starts_with("http")) {
             let (file, heading) = target.split_once('#').unwrap_or((target, ""));
             let file = if file.is_empty() {
