@@ -14,6 +14,8 @@ use super::{brought, tools};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Client {
+    /// franz-go and its client of Confluent's registry, hamba/avro and Go's Protobuf.
+    Go,
     /// Apicurio's serializer, and Apache Avro.
     Java,
     /// kafkajs and its client of Confluent's registry.
@@ -67,6 +69,7 @@ impl Client {
 
     fn command(self) -> Command {
         match self {
+            Client::Go => Command::new(brought::cached("encodings-go/write")),
             Client::Java => {
                 let mut command = brought::command("java");
                 command

@@ -140,6 +140,7 @@ fn every_encoding_gives_the_numbers_of_json() {
         (Client::Python, Format::Avro, "confluent", &by_registry),
         (Client::JavaScript, Format::Avro, "confluent", &by_registry),
         (Client::Java, Format::Avro, "confluent", &by_registry),
+        (Client::Go, Format::Avro, "confluent", &by_registry),
         (Client::Python, Format::Avro, "header", &by_guid),
         (Client::Java, Format::Avro, "header", &by_registry),
         (Client::Java, Format::Avro, "header-content", &by_registry),
@@ -149,6 +150,7 @@ fn every_encoding_gives_the_numbers_of_json() {
         (Client::Python, Format::ProtobufOfBoth, "confluent", &by_registry),
         (Client::Python, Format::ProtobufOfBoth, "header", &by_guid),
         (Client::JavaScript, Format::Protobuf, "confluent", &by_registry),
+        (Client::Go, Format::ProtobufOfBoth, "confluent", &by_registry),
         (Client::Java, Format::ProtobufOfBoth, "header", &by_registry),
         (Client::Java, Format::ProtobufOfBoth, "apicurio2", &eight_bytes),
         (Client::Python, Format::Json, "json", &String::new()),
@@ -175,7 +177,7 @@ fn every_encoding_gives_the_numbers_of_json() {
 
     let schemas = world::schemas();
     thread::scope(|scope| {
-        for client in [Client::Java, Client::JavaScript, Client::Python] {
+        for client in [Client::Go, Client::Java, Client::JavaScript, Client::Python] {
             let of_client = cases.iter().filter(|case| case.client == client);
             let records: Vec<Written> = of_client
                 .flat_map(|case| events.iter().map(|event| case.written(event)))
