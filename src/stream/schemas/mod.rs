@@ -10,6 +10,7 @@
 //! [`DENIED_AFTER`].
 
 mod reader;
+mod record_fault;
 mod registry;
 mod schema_file;
 #[cfg(test)]
@@ -28,6 +29,7 @@ use tokio::sync::Notify;
 use tracing::warn;
 
 pub use self::reader::{Located, SchemaReader};
+use self::record_fault::{RecordFault, ReportedFaults};
 pub use self::registry::RegistryClient;
 pub use self::schema_file::SchemaFile;
 use crate::settings::{Config, Formats, TopicFormat, UnusableFile, files};
@@ -50,6 +52,8 @@ pub struct Schemas {
     is_one_topic: bool,
     /// Schemas of the files, by `Side as usize`.
     files: [Option<Arc<SchemaFile>>; 2],
+    /// Reported faults of records, by `Side as usize`.
+    faults: [ReportedFaults; 2],
     state: Mutex<SchemasState>,
     wakes_client: Notify,
 }
@@ -96,6 +100,10 @@ impl Schemas {
             files: [
                 open_file("schemas.served", "events.served.message", served)?,
                 open_file("schemas.click", "events.click.message", click)?,
+            ],
+            faults: [
+                ReportedFaults::new(Side::Served, &config.kafka.served_topic),
+                ReportedFaults::new(Side::Clicks, &config.kafka.clicks_topic),
             ],
             formats: formats.clone(),
             shape: config.events.clone().unwrap_or_default(),

@@ -1,7 +1,10 @@
 //! The reader of framed records and the client, against a registry in this process.
 
 use std::collections::HashMap;
+use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
 
 use abgauge_core::decode::framing::{Framing, NoHeaders};
 use abgauge_core::decode::schema::RawRecord;
@@ -151,6 +154,67 @@ fn json(located: Located) -> String {
         Located::Record(record) => String::from_utf8(record.to_json().into_owned()).expect("UTF-8"),
         other => format!("{other:?}"),
     }
+}
+
+/// Returns the log of a function.
+fn logged(run: impl FnOnce()) -> String {
+    struct Log(Arc<Mutex<Vec<u8>>>);
+    impl io::Write for Log {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().expect("not poisoned").write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let bytes = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&bytes);
+    let subscriber = tracing_subscriber::fmt()
+        .with_ansi(false)
+        .with_writer(move || Log(Arc::clone(&log)))
+        .finish();
+    tracing::subscriber::with_default(subscriber, run);
+    String::from_utf8(bytes.lock().expect("not poisoned").clone()).expect("UTF-8")
+}
+
+/// A busy registry would hold up all shards.
+#[test]
+fn records_of_an_unusable_schema_take_no_lock() {
+    let schemas = Arc::new(Schemas::open(&config("registry.url = \"http://a\"")).expect("no files"));
+    let denied = Some(Instant::now() + DENIED_AFTER);
+    for (id, until) in [(7, denied), (8, None)] {
+        schemas.arrived(SchemaId::Id(id), Known::Unusable { until }, 0);
+    }
+    let mut reader = schemas.reader(Side::Served);
+    let mut locate = || [7, 8].map(|id| json(reader.locate(&framed(id), &NoHeaders)));
+    assert_eq!(locate(), ["Invalid(UnknownSchema)"; 2]);
+    let (done, is_done) = mpsc::channel();
+    thread::scope(|scope| {
+        let locked = schemas.state();
+        scope.spawn(move || done.send(locate()));
+        let located = is_done.recv_timeout(Duration::from_secs(10));
+        drop(locked);
+        assert_eq!(
+            located.expect("no wait for the lock"),
+            ["Invalid(UnknownSchema)"; 2]
+        );
+    });
+}
+
+#[tokio::test]
+async fn a_denied_schema_is_used_once_it_is_registered() {
+    let schemas = Arc::new(Schemas::open(&config("registry.url = \"http://a\"")).expect("no files"));
+    let until_ = Some(Instant::now() + DENIED_AFTER);
+    schemas.arrived(SchemaId::Id(7), Known::Unusable { until: until_ }, 0);
+    let mut reader = schemas.reader(Side::Served);
+    assert_eq!(
+        json(reader.locate(&framed(7), &NoHeaders)),
+        "Invalid(UnknownSchema)"
+    );
+    let file = SchemaFile::parse(Format::Avro, LIST, &[]).expect("a schema");
+    schemas.arrived(SchemaId::Id(7), Known::Usable(Arc::new(file)), 0);
+    until(|| json(reader.locate(&framed(7), &NoHeaders)) == r#"{"id":"r7"}"#).await;
 }
 
 #[tokio::test]
@@ -431,6 +495,81 @@ fn a_protobuf_record_is_read_by_the_message_that_it_names() {
     assert_eq!(read(&any, &[2, 4]), "Invalid(UnknownSchema)");
     assert_eq!(read(&wanted, &[2, 2]), r#"{"id":"r7"}"#);
     assert_eq!(read(&wanted, &[0]), "Ignored");
+    // The form of Apicurio.
+    let click = b"\x07\x0a\x05Click";
+    assert_eq!(read(&any, click), r#"{"id":"r7"}"#);
+    assert_eq!(read(&wanted, click), r#"{"id":"r7"}"#);
+    assert_eq!(read(&wanted, b"\x06\x0a\x04List"), "Ignored");
+    // No message is named, so the setting decides, or the record is not read.
+    assert_eq!(read(&wanted, &[]), r#"{"id":"r7"}"#);
+    assert_eq!(read(&any, &[]), "Invalid(UnknownSchema)");
+}
+
+#[test]
+fn a_record_that_the_settings_exclude_is_reported_once_with_the_fix() {
+    let list = SchemaFile::parse(Format::Avro, LIST, &[]).expect("a schema");
+    let proto = SchemaFile::parse(Format::Protobuf, PROTO, &[]).expect("a schema");
+    let known = [Known::Usable(Arc::new(list)), Known::Usable(Arc::new(proto))];
+    let single_object = [&[0xc3, 1][..], &[7; 8]].concat();
+    let cases: [(&str, &[u8], &str); 7] = [
+        (
+            "events.click.format = \"avro\"",
+            b"\x04r7",
+            "name no schema are invalid (unknown_schema): set schemas.click to the file",
+        ),
+        (
+            "events.click.format = \"avro\"",
+            &[&[3, 0][..], &[9; 16]].concat(),
+            "name a schema of AWS Glue are invalid (unknown_schema): set schemas.click to the file",
+        ),
+        (
+            "events.click.format = \"avro\"",
+            &single_object,
+            "not the one of schemas.click are invalid (unknown_schema): set schemas.click to the file",
+        ),
+        (
+            "events.click.format = \"avro\"\nevents.click.framing = \"header\"",
+            b"\x04r7",
+            "lack the framing that events.click.framing requires are invalid (malformed): set it to",
+        ),
+        (
+            "events.click.format = \"avro\"",
+            b"\0\0\0\0\x01\0",
+            "not in the format of events.click.format are invalid (unknown_schema)",
+        ),
+        (
+            "events.click.format = \"protobuf\"",
+            b"\0\0\0\0\x01\x0a\x02r7",
+            "name none of the messages of their schema are invalid (unknown_schema): set events.click.message to one of shop.List, shop.Click",
+        ),
+        (
+            "events.click.format = \"protobuf\"",
+            b"\0\0\0\0\x01\x05\x0a\x03Tap\x0a\x02r7",
+            "name a message other than those of their schema, shop.List, shop.Click, are invalid",
+        ),
+    ];
+    for (settings, record, message) in cases {
+        let config = config(&format!("registry.url = \"http://a\"\n{settings}"));
+        let schemas = Arc::new(Schemas::open(&config).expect("no files"));
+        for (id, known) in (0..).zip(&known) {
+            schemas.arrived(SchemaId::Id(id), known.clone(), 0);
+        }
+        let log = logged(|| {
+            // Two shards, each with several records.
+            for _ in 0..2 {
+                let mut reader = schemas.reader(Side::Clicks);
+                for _ in 0..3 {
+                    let located = reader.locate(record, &NoHeaders);
+                    assert!(matches!(located, Located::Invalid(_)), "{message}: {located:?}");
+                }
+            }
+        });
+        assert_eq!(log.lines().count(), 1, "{log}");
+        assert!(
+            log.contains(message) && log.contains("topic=\"clicks\""),
+            "{message}: {log}"
+        );
+    }
 }
 
 #[test]
