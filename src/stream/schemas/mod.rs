@@ -16,8 +16,8 @@ mod schema_file;
 #[cfg(test)]
 mod tests;
 
-use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -43,6 +43,9 @@ const ENTRY_BYTES: usize = 256;
 /// Bound on the memory of known schemas. The oldest ones are fetched again when they are needed.
 const MAX_BYTES: usize = 256 << 20;
 
+/// Bound on the schemas that are wanted ahead of their records.
+const MAX_WANTED_AHEAD: usize = 1_000;
+
 /// Schemas of both topics, shared by all shards and the client of the registry.
 pub struct Schemas {
     formats: Formats,
@@ -64,7 +67,10 @@ struct SchemasState {
     /// Known schemas in the order of their arrival, with their sizes in bytes.
     arrivals: VecDeque<(SchemaId, usize)>,
     n_bytes: usize,
-    wanted: BTreeMap<SchemaId, Wanted>,
+    /// Schemas that records wait for, with the problem of the last attempt.
+    wanted: HashMap<SchemaId, Option<String>>,
+    /// Those among them that the client has not taken yet, with the formats of their topics.
+    new: Vec<(SchemaId, Format)>,
     /// Schemas that were reported for their missing fields.
     reported: HashSet<(Side, Option<SchemaId>)>,
 }
@@ -77,15 +83,6 @@ pub enum Known {
     Unusable {
         until: Option<Instant>,
     },
-}
-
-/// Schema that records wait for.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Wanted {
-    /// Format of the topic in which it was found first.
-    format: Format,
-    /// Problem of the last attempt.
-    problem: Option<String>,
 }
 
 impl Schemas {
@@ -122,19 +119,37 @@ impl Schemas {
     fn ask(&self, id: SchemaId, format: Format) -> Option<Known> {
         let mut state = self.state();
         let known = state.known.get(&id).cloned();
-        let is_due = match &known {
-            None => true,
-            Some(Known::Unusable { until: Some(until) }) => *until <= Instant::now(),
-            Some(_) => false,
-        };
-        if is_due && let Entry::Vacant(entry) = state.wanted.entry(id) {
-            entry.insert(Wanted {
-                format,
-                problem: None,
-            });
-            self.wakes_client.notify_one();
+        match &known {
+            // Its record is held, so there are at most as many of these as pairs.
+            None => self.want(&mut state, id, format),
+            Some(Known::Unusable { until: Some(until) }) if *until <= Instant::now() => {
+                self.want_ahead(&mut state, id, format);
+            }
+            Some(_) => {}
         }
         known
+    }
+
+    /// Fetches an unknown schema of records that are not read yet, unless many are wanted already.
+    fn ask_ahead(&self, id: SchemaId, format: Format) {
+        let mut state = self.state();
+        if !state.known.contains_key(&id) {
+            self.want_ahead(&mut state, id, format);
+        }
+    }
+
+    fn want_ahead(&self, state: &mut SchemasState, id: SchemaId, format: Format) {
+        if state.wanted.len() < MAX_WANTED_AHEAD {
+            self.want(state, id, format);
+        }
+    }
+
+    fn want(&self, state: &mut SchemasState, id: SchemaId, format: Format) {
+        if let Entry::Vacant(entry) = state.wanted.entry(id) {
+            entry.insert(None);
+            state.new.push((id, format));
+            self.wakes_client.notify_one();
+        }
     }
 
     pub fn is_known(&self, id: SchemaId) -> bool {
@@ -143,18 +158,17 @@ impl Schemas {
 
     /// Returns why a schema is not known yet.
     pub fn problem(&self, id: SchemaId) -> Option<String> {
-        self.state().wanted.get(&id)?.problem.clone()
+        self.state().wanted.get(&id)?.clone()
     }
 
-    fn wanted(&self) -> BTreeMap<SchemaId, Format> {
-        let state = self.state();
-        let wanted = state.wanted.iter();
-        wanted.map(|(id, wanted)| (*id, wanted.format)).collect()
+    /// Takes the schemas that are wanted since the last call.
+    fn take_new(&self) -> Vec<(SchemaId, Format)> {
+        std::mem::take(&mut self.state().new)
     }
 
     fn failed(&self, id: SchemaId, problem: String) {
-        if let Some(wanted) = self.state().wanted.get_mut(&id) {
-            wanted.problem = Some(problem);
+        if let Some(last) = self.state().wanted.get_mut(&id) {
+            *last = Some(problem);
         }
     }
 

@@ -30,6 +30,8 @@ pub struct SchemaReader {
     seen: HashMap<TypeKey, RecordType>,
     /// The most recent record type, which most records have too.
     last: Option<(TypeKey, RecordType)>,
+    /// The most recent schema that was asked for ahead of its records.
+    asked_ahead: Option<SchemaId>,
     /// Decompressed payload.
     inflated: Vec<u8>,
 }
@@ -57,6 +59,7 @@ impl SchemaReader {
             side,
             seen: HashMap::new(),
             last: None,
+            asked_ahead: None,
             inflated: Vec::new(),
         }
     }
@@ -78,6 +81,15 @@ impl SchemaReader {
         let is_read = format != Format::Json && self.schemas.formats.registry.is_some();
         let framed = framing.of(format, record, headers).filter(|_| is_read)?;
         framed.id.is_of_registry().then_some(framed.id)
+    }
+
+    /// Fetches the schema of a record that is read later.
+    pub fn ask_ahead(&mut self, record: &[u8], headers: &dyn Headers) {
+        let id = self.named_schema(record, headers);
+        if let Some(id) = id.filter(|_| id != self.asked_ahead) {
+            self.asked_ahead = Some(id);
+            self.schemas.ask_ahead(id, self.topic.format);
+        }
     }
 
     /// Skips the framing of JSON. Its schema is not needed.
