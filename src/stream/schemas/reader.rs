@@ -128,6 +128,11 @@ impl SchemaReader {
                 Err(unknown) => return Located::Awaits(unknown),
             }
         }
+        // The registry does not have what looks like an id.
+        let is_denied = matches!(self.last, Some((_, RecordType::Denied { .. })));
+        if is_denied && framing == Framing::Detect && self.is_unframed(record) {
+            return self.by_file(record);
+        }
         let SchemaReader { last, inflated, .. } = self;
         match last {
             Some((_, RecordType::Wanted(schema))) => read(framed, Some(schema), inflated),
@@ -151,6 +156,17 @@ impl SchemaReader {
         match self.file.as_deref() {
             Some(SchemaFile::Avro { schema, .. }) => schema.passed(record) == Some(record.len()),
             _ => false,
+        }
+    }
+
+    /// Reads a whole record by the file.
+    fn by_file<'a>(&'a self, record: &'a [u8]) -> Located<'a> {
+        match self.file.as_deref() {
+            Some(SchemaFile::Avro { schema, .. }) => Located::Record(RawRecord {
+                bytes: record,
+                schema: Some(schema),
+            }),
+            _ => Located::Invalid(Reason::UnknownSchema),
         }
     }
 

@@ -570,6 +570,43 @@ fn a_file_reads_records_with_and_without_framing() {
     ));
 }
 
+/// A record that begins with a zero may have an id, or be a record of the file. The registry decides.
+#[test]
+fn a_record_without_framing_is_read_by_the_file_once_the_registry_denies_its_id() {
+    let file = tempfile::NamedTempFile::with_suffix(".avsc").expect("a file");
+    let fields = r#"[{"name":"user","type":"string"},{"name":"id","type":"string"}]"#;
+    let schema = format!(r#"{{"type":"record","name":"List","fields":{fields}}}"#);
+    std::fs::write(file.path(), schema).expect("it is written");
+    let schemas = |more: &str| {
+        let text = format!(
+            "registry.url = \"http://a\"\nschemas.served = {:?}\n{more}",
+            file.path()
+        );
+        Arc::new(Schemas::open(&config(&text)).expect("a file"))
+    };
+    let (record, id) = (b"\0\x08r-12", SchemaId::Id(u32::from_be_bytes(*b"\x08r-1")));
+    let (whole, cut) = (&record[..], &record[..record.len() - 1]);
+    let as_read = r#"{"user":"","id":"r-12"}"#;
+
+    let detecting = schemas("");
+    let mut reader = detecting.reader(Side::Served);
+    assert!(matches!(reader.locate(whole, &NoHeaders), Located::Awaits(awaited) if awaited == id));
+    let until = Some(Instant::now() + DENIED_AFTER);
+    detecting.arrived(id, Known::Unusable { until }, 0);
+    assert_eq!(json(reader.locate(whole, &NoHeaders)), as_read);
+    assert_eq!(json(reader.locate(cut, &NoHeaders)), "Invalid(UnknownSchema)");
+    // A schema that the registry has is another one, even if it cannot be used.
+    detecting.arrived(id, Known::Unusable { until: None }, 0);
+    let mut reader = detecting.reader(Side::Served);
+    assert_eq!(json(reader.locate(whole, &NoHeaders)), "Invalid(UnknownSchema)");
+
+    let unframed = schemas("events.served.framing = \"none\"");
+    assert_eq!(
+        json(unframed.reader(Side::Served).locate(whole, &NoHeaders)),
+        as_read
+    );
+}
+
 #[test]
 fn json_is_read_behind_any_prefix() {
     let schemas = |more: &str| {
