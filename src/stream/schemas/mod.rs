@@ -195,6 +195,11 @@ impl Schemas {
         }
     }
 
+    /// Returns the faults of records of a topic so far, each with the setting that fixes it.
+    pub fn record_faults(&self, side: Side) -> Vec<String> {
+        self.faults[side as usize].messages()
+    }
+
     /// Returns the settings whose paths lead to no field of a schema, although records of the topic need one.
     pub fn lacks(&self, side: Side, schema: &Schema) -> Vec<String> {
         let kind = match side {

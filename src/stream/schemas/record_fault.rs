@@ -1,6 +1,7 @@
 //! Faults of records that their configuration causes, each reported once per topic, with the fix.
 
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use abgauge_core::engine::event::{Reason, Side};
 use tracing::warn;
@@ -34,6 +35,7 @@ pub struct ReportedFaults {
     keys: Keys,
     /// A bit for each fault.
     reported: AtomicU32,
+    messages: Mutex<Vec<String>>,
 }
 
 /// Settings of a topic.
@@ -111,6 +113,7 @@ impl ReportedFaults {
                 },
             },
             reported: AtomicU32::new(0),
+            messages: Mutex::default(),
         }
     }
 
@@ -127,7 +130,18 @@ impl ReportedFaults {
         // Another shard may find it at the same time.
         let before = self.reported.fetch_or(fault.bit(), Ordering::Relaxed);
         if before & fault.bit() == 0 {
-            warn!(topic = self.topic, "{}", fault.message(self.keys, file));
+            let message = fault.message(self.keys, file);
+            warn!(topic = self.topic, "{message}");
+            self.locked().push(message);
         }
+    }
+
+    /// Returns the messages about the faults so far.
+    pub fn messages(&self) -> Vec<String> {
+        self.locked().clone()
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Vec<String>> {
+        self.messages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

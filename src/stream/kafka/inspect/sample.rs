@@ -57,6 +57,8 @@ pub struct Sample {
     pub times: FloatTimes,
     /// Schemas that the records name.
     pub schemas: BTreeMap<SchemaId, SchemaUse>,
+    /// Why records do not fit the settings of their encoding, each with the fix.
+    pub record_faults: Vec<String>,
 }
 
 /// Records of a sample with one schema.
@@ -120,6 +122,7 @@ impl Sample {
             n_ignored: 0,
             times: FloatTimes::default(),
             schemas: BTreeMap::new(),
+            record_faults: Vec::new(),
         }
     }
 
@@ -161,7 +164,10 @@ impl Sample {
                 }
                 reader.decoder.decode_raw(raw, reader.topic_kind, at, &mut batch);
             }
-            Some(Located::Invalid(reason)) => batch.events.push(invalid(reason)),
+            Some(Located::Invalid(reason)) => {
+                self.record_faults = reader.schemas.record_faults(reader.side);
+                batch.events.push(invalid(reason));
+            }
             Some(Located::Ignored) => batch.events.push(Event::new(at, Body::Ignored)),
             // Reported with its schema.
             Some(Located::Awaits(_)) => return,
