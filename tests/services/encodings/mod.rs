@@ -2,4 +2,5 @@
 
 mod faults;
 mod ledgers;
+mod references;
 mod world;
