@@ -254,8 +254,8 @@ fn message_type(format: Format, bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     if format != Format::Protobuf {
         return Some((&bytes[..0], bytes));
     }
-    // The size of a name could also begin a path, or be the tag of a field. But then the bytes that follow would hardly be of
-    // the name's length and all letters.
+    // The size of a name could also be the length of a path or the tag of a field. But then the bytes after it would hardly be
+    // letters of exactly the name's length.
     if let Some(named) = type_name(bytes) {
         return Some(named);
     }

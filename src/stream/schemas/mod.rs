@@ -69,7 +69,7 @@ struct SchemasState {
     n_bytes: usize,
     /// Schemas that records wait for, with the problem of the last attempt.
     wanted: HashMap<SchemaId, Option<String>>,
-    /// Those among them that the client has not taken yet, with the formats of their topics.
+    /// Wanted schemas that the client has not taken yet, with the formats of their topics.
     new: Vec<(SchemaId, Format)>,
     /// Schemas that were reported for their missing fields.
     reported: HashSet<(Side, Option<SchemaId>)>,

@@ -16,7 +16,7 @@ use crate::settings::TopicFormat;
 
 /// Bound on the record types that a reader remembers.
 const MAX_REMEMBERED: usize = 4096;
-/// Time for which a reader does not ask again for a schema that the registry denies. Asking takes a lock.
+/// Time for which a reader remembers that the registry denies a schema. A new look takes a lock.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 /// Bound on a payload after decompression: many times the largest record that Kafka accepts by default.
 const MAX_INFLATED: u64 = 64 << 20;
@@ -128,7 +128,7 @@ impl SchemaReader {
                 Err(unknown) => return Located::Awaits(unknown),
             }
         }
-        // The registry does not have what looks like an id.
+        // The bytes that look like an id are the start of a record without framing.
         let is_denied = matches!(self.last, Some((_, RecordType::Denied { .. })));
         if is_denied && framing == Framing::Detect && self.is_unframed(record) {
             return self.by_file(record);

@@ -28,7 +28,7 @@ pub enum RecordType {
     /// Message that is not the wanted one.
     Other,
     Faulty(RecordFault),
-    /// The registry denies its schema. It is asked again after this time.
+    /// The registry denies its schema, as far as known until this time.
     Denied {
         until: Instant,
     },

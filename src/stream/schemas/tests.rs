@@ -492,7 +492,7 @@ async fn a_denial_counts_although_another_address_is_gone_but_not_if_it_answers_
     let expected = format!("it is not in the registry (not every address can be asked: {CLOSED}");
     assert!(problem.starts_with(&expected), "{problem}");
     until(|| beside_closed.is_known(id)).await;
-    // The other one was asked more often than that.
+    // By then the denial beside the broken address would count, too.
     until(|| broken.n_asked() >= 4).await;
     assert!(!beside_broken.is_known(id));
     let problem = beside_broken.problem(id).expect("a problem");

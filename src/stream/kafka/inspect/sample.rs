@@ -57,7 +57,7 @@ pub struct Sample {
     pub times: FloatTimes,
     /// Schemas that the records name.
     pub schemas: BTreeMap<SchemaId, SchemaUse>,
-    /// Why records do not fit the settings of their encoding, each with the fix.
+    /// Reasons why records do not fit the settings of their encoding, each with the fix.
     pub record_faults: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Connection to a schema registry: asks for a schema, and for those that it refers to, by the APIs of Confluent and Apicurio.
+//! Connection to a schema registry: fetches a schema and its references, by the APIs of Confluent and Apicurio.
 
 use std::collections::HashSet;
 use std::fmt::{self, Write as _};
@@ -46,7 +46,7 @@ pub struct Fetched {
     pub n_bytes: usize,
 }
 
-/// Why a schema was not fetched.
+/// Reason why a schema was not fetched.
 #[derive(Debug)]
 pub enum Failure {
     Denied(Denial),
@@ -287,13 +287,13 @@ impl Session {
         Ok(references.into_iter().map(reference).collect())
     }
 
-    /// Asks by Confluent's API, below the address that is set.
+    /// Sends a request of Confluent's API, below the configured address.
     async fn get(&self, path: &str) -> Result<Vec<u8>, Failure> {
         self.get_at(|url| format!("{}{path}", url.uri().path().trim_end_matches('/')))
             .await
     }
 
-    /// Asks by Apicurio's API. The address that is set is the one of its root, or of its copy of Confluent's API.
+    /// Sends a request of Apicurio's API. The configured address is that API's root, or Apicurio's copy of Confluent's API.
     async fn get_of_apicurio(&self, api: Api, path: &str) -> Result<Vec<u8>, Failure> {
         let api = match api {
             Api::V3 => "v3",
@@ -307,7 +307,7 @@ impl Session {
         .await
     }
 
-    /// Returns the first answer of an address. The one that answered last is asked first.
+    /// Returns the first answer of an address, starting with the one that answered last.
     async fn get_at(&self, path: impl Fn(&HttpUrl) -> String) -> Result<Vec<u8>, Failure> {
         let Registry {
             urls,
@@ -335,7 +335,7 @@ impl Session {
                 Err(Trouble::Answer(error)) => wrong = Some(error.context(url.to_string())),
             }
         }
-        // An address that answers an error may know what the others deny. One that cannot be reached may be gone for good.
+        // An address that answers with an error may have the schema. One that cannot be reached may be gone for good.
         match (wrong, unreachable) {
             (Some(error), _) => Err(Failure::Other(error)),
             (None, Some(error)) if !is_denied => Err(Failure::Other(error)),
@@ -346,7 +346,7 @@ impl Session {
         }
     }
 
-    /// Asks one address. `None` if it denies what is at this path.
+    /// Sends a request to one address. `None` if it denies the schema.
     async fn get_from(&self, url: &HttpUrl, path: &str) -> Result<Option<Vec<u8>>, Trouble> {
         let request = self.request(url, path).map_err(Trouble::Answer)?;
         let answer = self.client.request(request).await;
@@ -493,7 +493,7 @@ fn parsed<T: DeserializeOwned>(body: &[u8]) -> anyhow::Result<T> {
 /// Returns an error with the messages of all its causes.
 fn with_causes(error: hyper_util::client::legacy::Error) -> anyhow::Error {
     let error = anyhow::Error::new(error);
-    // The outermost message of the client says nothing.
+    // The outermost message of the client has no cause.
     let causes: Vec<String> = error.chain().skip(1).map(ToString::to_string).collect();
     match causes.is_empty() {
         true => error,

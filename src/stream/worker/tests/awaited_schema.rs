@@ -168,7 +168,7 @@ fn a_start_that_waits_for_a_schema_is_never_ready() {
     assert!(waiting_for[0].contains("is held: "), "{waiting_for:?}");
 }
 
-/// Each assignment interrupts the fetching of all partitions, and a thousand of them may begin to wait one after the other.
+/// Each assignment interrupts the fetching of all partitions, and a thousand of them may become late one after the other.
 #[test]
 fn assignments_for_late_schemas_are_paced() {
     let mut stage = Stage::of_avro(2);
