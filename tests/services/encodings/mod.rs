@@ -1,4 +1,5 @@
-//! Avro and framed JSON, written by clients of three languages through a real registry and real Kafka; and faults of the registry.
+//! Avro, Protobuf and framed JSON, written by clients of three languages through a real registry and real Kafka; schemas that refer to
+//! others; and faults of the registry.
 
 mod faults;
 mod ledgers;
