@@ -2,10 +2,11 @@
 //!
 //! | framing | bytes before the payload, or header |
 //! |---|---|
-//! | Confluent, Apicurio 3 | `00`, an id of 4 bytes; for Protobuf the path of the message type |
+//! | Confluent | `00`, an id of 4 bytes; for Protobuf the path of the message type |
+//! | Apicurio 3 | `00`, an id of 4 bytes; for Protobuf a message with the name of the message type |
 //! | Confluent, in a header | `__value_schema_id`: `00` and such an id, or `01` and 16 bytes |
-//! | Apicurio 2 | `00`, an id of 8 bytes; for Protobuf a message with the name of the message type |
-//! | Apicurio, in a header | `apicurio.value.globalId` or `apicurio.value.contentId`: an id of 8 bytes; `apicurio.protobuf.type`: that name |
+//! | Apicurio 2 | `00`, an id of 8 bytes; for Protobuf that message |
+//! | Apicurio, in a header | `apicurio.value.globalId` or `apicurio.value.contentId`: an id of 8 bytes; `apicurio.protobuf.type`: the name, which Apicurio 3 writes before the payload, too |
 //! | Azure Schema Registry, in a header | `content-type`: `avro/binary+` and an id of 32 hexadecimal digits |
 //! | Avro single object | `C3 01`, a fingerprint of 8 bytes, little-endian |
 //! | AWS Glue | `03`, `00` or `05` (zlib), 16 bytes |
@@ -192,11 +193,17 @@ fn apicurio2(format: Format, record: &[u8]) -> Option<Framed<'_>> {
     })
 }
 
-/// Splits off the name of the type, which Apicurio writes before a Protobuf payload: a message with the name as its field 1.
+/// Splits off the name of the type, which Apicurio writes before a Protobuf payload: a message with the name as its only field.
 fn type_name(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (named, payload) = sized(bytes)?;
-    let (name, _) = sized(named.strip_prefix(&[FIELD_1])?)?;
-    Some((name, payload))
+    let (name, rest) = sized(named.strip_prefix(&[FIELD_1])?)?;
+    (rest.is_empty() && is_name(name)).then_some((name, payload))
+}
+
+/// Returns whether these bytes are a name without a package.
+fn is_name(bytes: &[u8]) -> bool {
+    let is_letter = |byte: &u8| byte.is_ascii_alphabetic() || *byte == b'_';
+    bytes.first().is_some_and(is_letter) && bytes.iter().all(|byte| is_letter(byte) || byte.is_ascii_digit())
 }
 
 /// Splits off bytes that are preceded by their number.
@@ -225,7 +232,13 @@ fn header<'a>(format: Format, record: &'a [u8], headers: &'a dyn Headers) -> Opt
     let id = eight(GLOBAL_ID_HEADER).map(SchemaId::Global);
     let id = id.or_else(|| eight(CONTENT_ID_HEADER).map(SchemaId::Content))?;
     let name = headers.last(TYPE_HEADER).filter(|_| format == Format::Protobuf);
-    Some(framed(id, name.unwrap_or_default()))
+    let name = name.unwrap_or_default();
+    // Apicurio 3 writes the name twice.
+    let behind_name = type_name(record).filter(|(written, _)| *written == name);
+    Some(Framed {
+        payload: behind_name.map_or(record, |(_, payload)| payload),
+        ..framed(id, name)
+    })
 }
 
 /// Reads the id that clients of Azure Schema Registry write into the content type: 32 hexadecimal digits.
@@ -266,11 +279,16 @@ fn glue(record: &[u8]) -> Option<Framed<'_>> {
     })
 }
 
-/// Splits off the path of the message type, if the format has one. `@kafkajs/confluent-schema-registry` writes none, and its
-/// records are of the first message: their first byte is the tag of a field, at least 8. The first byte of a path is twice its length.
+/// Splits off the path or the name of the message type, if the format has one. `@kafkajs/confluent-schema-registry` writes neither:
+/// the first byte of its records is the tag of a field, at least 8. The first byte of a path is twice its length.
 fn message_type(format: Format, bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     if format != Format::Protobuf {
         return Some((&bytes[..0], bytes));
+    }
+    // The size of a name could also be the length of a path or the tag of a field. But then the bytes after it would hardly be
+    // letters of exactly the name's length.
+    if let Some(named) = type_name(bytes) {
+        return Some(named);
     }
     let (n, mut rest) = zigzag(bytes)?;
     if !(-MAX_MESSAGE_DEPTH - 1..=MAX_MESSAGE_DEPTH).contains(&n) {
@@ -305,9 +323,9 @@ impl<'a> Framed<'a> {
 
     /// Returns the name of the message type without its package, if the record has it.
     pub fn message_name(&self) -> Option<&'a str> {
-        let is_letter = |byte: &&u8| byte.is_ascii_alphabetic() || **byte == b'_';
-        self.message.first().filter(is_letter)?;
-        std::str::from_utf8(self.message).ok()
+        std::str::from_utf8(self.message)
+            .ok()
+            .filter(|_| is_name(self.message))
     }
 
     /// Returns the indexes that lead to the message type: `[0]` for the first one of the file, `[1, 0]` for the first one
@@ -370,11 +388,12 @@ mod tests {
     use super::*;
 
     #[derive(Debug)]
-    struct OneHeader(&'static CStr, Vec<u8>);
+    struct SomeHeaders<const N: usize>([(&'static CStr, Vec<u8>); N]);
 
-    impl Headers for OneHeader {
+    impl<const N: usize> Headers for SomeHeaders<N> {
         fn last(&self, name: &CStr) -> Option<&[u8]> {
-            (name == self.0).then_some(&self.1)
+            let (_, value) = self.0.iter().find(|(other, _)| *other == name)?;
+            Some(value)
         }
     }
 
@@ -405,7 +424,7 @@ mod tests {
 
     /// `@kafkajs/confluent-schema-registry` writes the message right behind the id.
     #[test]
-    fn a_message_without_indexes_is_the_first_of_its_file() {
+    fn a_message_may_have_no_indexes() {
         for message in [
             &[8, 1][..],
             &[9, 0, 0, 0, 0, 0, 0, 0, 0],
@@ -413,9 +432,32 @@ mod tests {
             &[0x82, 1, 0],
         ] {
             let record = [&[0, 0, 0, 0, 7], message].concat();
-            let expected = (SchemaId::Id(7), vec![0], message);
-            assert_eq!(detect(Format::Protobuf, &record), Some(expected), "{message:?}");
+            let framed = Framing::Detect.of(Format::Protobuf, &record, &NoHeaders);
+            let framed = framed.expect("it has a prefix");
+            assert_eq!(
+                (framed.message, framed.payload),
+                (&[][..], message),
+                "{message:?}"
+            );
         }
+    }
+
+    /// The sizes of these names are also the lengths of paths, no lengths of paths, and tags of fields.
+    #[test]
+    fn apicurio_3_names_the_message_type_behind_four_bytes() {
+        for name in ["A", "Ab", "List", "Click", "Impression", "List_of_16_bytes"] {
+            let named = [&[name.len() as u8 + 2, 10, name.len() as u8], name.as_bytes()].concat();
+            let record = [&[0, 0, 0, 0, 7], &named[..], &[8, 1]].concat();
+            let framed = Framing::Detect.of(Format::Protobuf, &record, &NoHeaders);
+            let framed = framed.expect("it has a prefix");
+            let read = (framed.id, framed.message_name(), framed.payload);
+            assert_eq!(read, (SchemaId::Id(7), Some(name), &[8, 1][..]));
+        }
+        // A text of ten bytes that is not a name.
+        let message = b"\x0a\x0a\x08r-12345\xc3\xbc";
+        let record = [&[0, 0, 0, 0, 7], &message[..]].concat();
+        let framed = Framing::Confluent.of(Format::Protobuf, &record, &NoHeaders);
+        assert_eq!(framed.expect("it has a prefix").payload, message);
     }
 
     #[test]
@@ -452,13 +494,13 @@ mod tests {
     fn a_header_goes_before_the_bytes_of_the_value() {
         let guid: Vec<u8> = (1..=16).collect();
         let value = [&[1], &guid[..], &[2, 2]].concat();
-        let headers = OneHeader(c"__value_schema_id", value);
+        let headers = SomeHeaders([(c"__value_schema_id", value)]);
         let record = [0, 0, 0, 0, 7, 0];
         let framed = Framing::Detect.of(Format::Protobuf, &record, &headers);
         let framed = framed.expect("it has a header");
         assert_eq!(framed.id.to_string(), "01020304-0506-0708-090a-0b0c0d0e0f10");
         assert_eq!((framed.message_indexes(), framed.payload), (vec![1], &record[..]));
-        let headers = OneHeader(c"apicurio.value.globalId", 513_u64.to_be_bytes().to_vec());
+        let headers = SomeHeaders([(c"apicurio.value.globalId", 513_u64.to_be_bytes().to_vec())]);
         let framed = Framing::Header.of(Format::Avro, &record, &headers);
         assert_eq!(framed.map(|framed| framed.id), Some(SchemaId::Global(513)));
     }
@@ -468,7 +510,7 @@ mod tests {
     fn the_content_type_of_azure_names_the_schema() {
         let record = [0, 0, 0, 0, 7, 2];
         let framed = |value: &[u8], format| {
-            let headers = OneHeader(c"content-type", value.to_vec());
+            let headers = SomeHeaders([(c"content-type", value.to_vec())]);
             let framed = Framing::Detect.of(format, &record, &headers)?;
             Some((framed.id.to_string(), framed.payload.len()))
         };
@@ -485,6 +527,25 @@ mod tests {
             assert_eq!(framed(value, Format::Avro), confluent, "{value:?}");
         }
         assert_eq!(framed(value, Format::Json), confluent);
+    }
+
+    /// Apicurio 3 writes the name before the payload, although a header has it.
+    #[test]
+    fn a_name_that_a_header_has_is_skipped() {
+        let headers = SomeHeaders([
+            (c"apicurio.value.contentId", 9_u64.to_be_bytes().to_vec()),
+            (c"apicurio.protobuf.type", b"Click".to_vec()),
+        ]);
+        for (record, payload) in [
+            (&b"\x07\x0a\x05Click\x08\x01"[..], &b"\x08\x01"[..]),
+            (b"\x08\x01", b"\x08\x01"),
+            // Not the name in the header.
+            (b"\x07\x0a\x05Clack\x08\x01", b"\x07\x0a\x05Clack\x08\x01"),
+        ] {
+            let framed = Framing::Detect.of(Format::Protobuf, record, &headers);
+            let framed = framed.expect("it has a header");
+            assert_eq!((framed.message_name(), framed.payload), (Some("Click"), payload));
+        }
     }
 
     #[test]

@@ -11,13 +11,14 @@
 
 mod other_messages;
 mod reader;
+mod record_fault;
 mod registry;
 mod schema_file;
 #[cfg(test)]
 mod tests;
 
-use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -30,6 +31,7 @@ use tracing::warn;
 
 use self::other_messages::OtherMessages;
 pub use self::reader::{Located, SchemaReader};
+use self::record_fault::{RecordFault, ReportedFaults};
 pub use self::registry::RegistryClient;
 pub use self::schema_file::SchemaFile;
 use crate::settings::{Config, Formats, TopicFormat, UnusableFile, files};
@@ -43,6 +45,9 @@ const ENTRY_BYTES: usize = 256;
 /// Bound on the memory of known schemas. The oldest ones are fetched again when they are needed.
 const MAX_BYTES: usize = 256 << 20;
 
+/// Bound on the schemas that are wanted ahead of their records.
+const MAX_WANTED_AHEAD: usize = 1_000;
+
 /// Schemas of both topics, shared by all shards and the client of the registry.
 pub struct Schemas {
     formats: Formats,
@@ -54,6 +59,8 @@ pub struct Schemas {
     files: [Option<Arc<SchemaFile>>; 2],
     /// Messages of both topics that are not wanted, by `Side as usize`.
     other_messages: [OtherMessages; 2],
+    /// Reported faults of records, by `Side as usize`.
+    faults: [ReportedFaults; 2],
     state: Mutex<SchemasState>,
     wakes_client: Notify,
 }
@@ -64,7 +71,10 @@ struct SchemasState {
     /// Known schemas in the order of their arrival, with their sizes in bytes.
     arrivals: VecDeque<(SchemaId, usize)>,
     n_bytes: usize,
-    wanted: BTreeMap<SchemaId, Wanted>,
+    /// Schemas that records wait for, with the problem of the last attempt.
+    wanted: HashMap<SchemaId, Option<String>>,
+    /// Wanted schemas that the client has not taken yet, with the formats of their topics.
+    new: Vec<(SchemaId, Format)>,
     /// Schemas that were reported for their missing fields.
     reported: HashSet<(Side, Option<SchemaId>)>,
 }
@@ -79,15 +89,6 @@ pub enum Known {
         /// The reason.
         fault: String,
     },
-}
-
-/// Schema that records wait for.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Wanted {
-    /// Format of the topic in which it was found first.
-    format: Format,
-    /// Problem of the last attempt.
-    problem: Option<String>,
 }
 
 impl Schemas {
@@ -107,6 +108,10 @@ impl Schemas {
                 OtherMessages::new(Side::Served, &config.kafka.served_topic, served),
                 OtherMessages::new(Side::Clicks, &config.kafka.clicks_topic, click),
             ],
+            faults: [
+                ReportedFaults::new(Side::Served, &config.kafka.served_topic),
+                ReportedFaults::new(Side::Clicks, &config.kafka.clicks_topic),
+            ],
             formats: formats.clone(),
             shape: config.events.clone().unwrap_or_default(),
             is_one_topic: config.kafka.served_topic == config.kafka.clicks_topic,
@@ -124,21 +129,39 @@ impl Schemas {
     fn ask(&self, id: SchemaId, format: Format) -> Option<Known> {
         let mut state = self.state();
         let known = state.known.get(&id).cloned();
-        let is_due = match &known {
-            None => true,
+        match &known {
+            // Its record is held, so there are at most as many of these as pairs.
+            None => self.want(&mut state, id, format),
             Some(Known::Unusable {
                 until: Some(until), ..
-            }) => *until <= Instant::now(),
-            Some(_) => false,
-        };
-        if is_due && let Entry::Vacant(entry) = state.wanted.entry(id) {
-            entry.insert(Wanted {
-                format,
-                problem: None,
-            });
-            self.wakes_client.notify_one();
+            }) if *until <= Instant::now() => {
+                self.want_ahead(&mut state, id, format);
+            }
+            Some(_) => {}
         }
         known
+    }
+
+    /// Fetches an unknown schema of records that are not read yet, unless many are wanted already.
+    fn ask_ahead(&self, id: SchemaId, format: Format) {
+        let mut state = self.state();
+        if !state.known.contains_key(&id) {
+            self.want_ahead(&mut state, id, format);
+        }
+    }
+
+    fn want_ahead(&self, state: &mut SchemasState, id: SchemaId, format: Format) {
+        if state.wanted.len() < MAX_WANTED_AHEAD {
+            self.want(state, id, format);
+        }
+    }
+
+    fn want(&self, state: &mut SchemasState, id: SchemaId, format: Format) {
+        if let Entry::Vacant(entry) = state.wanted.entry(id) {
+            entry.insert(None);
+            state.new.push((id, format));
+            self.wakes_client.notify_one();
+        }
     }
 
     pub fn is_known(&self, id: SchemaId) -> bool {
@@ -155,18 +178,17 @@ impl Schemas {
 
     /// Returns why a schema is not known yet.
     pub fn problem(&self, id: SchemaId) -> Option<String> {
-        self.state().wanted.get(&id)?.problem.clone()
+        self.state().wanted.get(&id)?.clone()
     }
 
-    fn wanted(&self) -> BTreeMap<SchemaId, Format> {
-        let state = self.state();
-        let wanted = state.wanted.iter();
-        wanted.map(|(id, wanted)| (*id, wanted.format)).collect()
+    /// Takes the schemas that are wanted since the last call.
+    fn take_new(&self) -> Vec<(SchemaId, Format)> {
+        std::mem::take(&mut self.state().new)
     }
 
     fn failed(&self, id: SchemaId, problem: String) {
-        if let Some(wanted) = self.state().wanted.get_mut(&id) {
-            wanted.problem = Some(problem);
+        if let Some(last) = self.state().wanted.get_mut(&id) {
+            *last = Some(problem);
         }
     }
 
@@ -196,6 +218,11 @@ impl Schemas {
     /// Returns a sentence if records of a topic have other messages than the wanted one, and none has that.
     pub fn other_messages(&self, side: Side) -> Option<String> {
         self.other_messages[side as usize].fault()
+    }
+
+    /// Returns the faults of records of a topic so far, each with the setting that fixes it.
+    pub fn record_faults(&self, side: Side) -> Vec<String> {
+        self.faults[side as usize].messages()
     }
 
     /// Returns the settings whose paths lead to no field of a schema, although records of the topic need one.

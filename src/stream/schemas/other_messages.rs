@@ -101,13 +101,13 @@ impl OtherMessages {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
     use std::sync::Arc;
 
     use abgauge_core::decode::framing::{Format, NoHeaders};
 
     use super::*;
     use crate::settings;
+    use crate::stream::schemas::tests::logged;
     use crate::stream::schemas::{Located, SchemaFile, SchemaReader, Schemas};
 
     const PROTO: &str = r#"syntax = "proto3"; package shop; message List { string id = 1; } message Click { string id = 1; }"#;
@@ -128,29 +128,6 @@ mod tests {
         let record = [0, 0, 0, 0, 7, 2, 2 * index, 0x0a, 2, b'r', b'7'];
         let is_ignored = matches!(reader.locate(&record, &NoHeaders), Located::Ignored);
         assert_eq!(is_ignored, index == 0);
-    }
-
-    /// Returns the log of a function.
-    fn logged(run: impl FnOnce()) -> String {
-        struct Log(Arc<Mutex<Vec<u8>>>);
-        impl io::Write for Log {
-            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-                self.0.lock().expect("not poisoned").write(bytes)
-            }
-
-            fn flush(&mut self) -> io::Result<()> {
-                Ok(())
-            }
-        }
-        let bytes = Arc::default();
-        let log = Arc::clone(&bytes);
-        let subscriber = tracing_subscriber::fmt()
-            .with_ansi(false)
-            .with_writer(move || Log(Arc::clone(&log)))
-            .finish();
-        tracing::subscriber::with_default(subscriber, run);
-        let bytes = bytes.lock().expect("not poisoned").clone();
-        String::from_utf8(bytes).expect("UTF-8")
     }
 
     #[test]

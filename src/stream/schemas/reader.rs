@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io::Read as _;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use abgauge_core::decode::framing::{Format, Framed, Framing, Headers, SchemaId};
 use abgauge_core::decode::schema::{RawRecord, Schema};
@@ -11,11 +12,13 @@ use flate2::read::ZlibDecoder;
 
 use super::other_messages::REPORTED_AT;
 use super::schema_file::RecordType;
-use super::{Known, SchemaFile, Schemas};
+use super::{Known, RecordFault, SchemaFile, Schemas};
 use crate::settings::TopicFormat;
 
 /// Bound on the record types that a reader remembers.
 const MAX_REMEMBERED: usize = 4096;
+/// Time for which a reader remembers that the registry denies a schema. A new look takes a lock.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
 /// Bound on a payload after decompression: many times the largest record that Kafka accepts by default.
 const MAX_INFLATED: u64 = 64 << 20;
 
@@ -30,6 +33,8 @@ pub struct SchemaReader {
     last: Option<(TypeKey, RecordType)>,
     /// Number of records of messages that are not wanted.
     n_other: u64,
+    /// The most recent schema that was asked for ahead of its records.
+    asked_ahead: Option<SchemaId>,
     /// Decompressed payload.
     inflated: Vec<u8>,
 }
@@ -58,6 +63,7 @@ impl SchemaReader {
             seen: HashMap::new(),
             last: None,
             n_other: 0,
+            asked_ahead: None,
             inflated: Vec::new(),
         }
     }
@@ -82,13 +88,22 @@ impl SchemaReader {
         framed.id.is_of_registry().then_some(framed.id)
     }
 
+    /// Fetches the schema of a record that is read later.
+    pub fn ask_ahead(&mut self, record: &[u8], headers: &dyn Headers) {
+        let id = self.named_schema(record, headers);
+        if let Some(id) = id.filter(|_| id != self.asked_ahead) {
+            self.asked_ahead = Some(id);
+            self.schemas.ask_ahead(id, self.topic.format);
+        }
+    }
+
     /// Skips the framing of JSON. Its schema is not needed.
     fn framed_json<'a>(&'a mut self, record: &'a [u8], headers: &'a dyn Headers) -> Located<'a> {
         let framing = self.topic.framing;
         match framing.of(Format::Json, record, headers) {
             Some(framed) => read(framed, None, &mut self.inflated),
             None if framing == Framing::Detect => Located::Record(record.into()),
-            None => Located::Invalid(Reason::Malformed),
+            None => self.faulty(RecordFault::Unframed),
         }
     }
 
@@ -101,23 +116,29 @@ impl SchemaReader {
         });
         let id = match framed {
             Some(framed) if framed.id.is_of_registry() && has_registry => Some(framed.id),
-            Some(framed) if !self.may_be_of_file(framed.id) => {
-                return Located::Invalid(Reason::UnknownSchema);
-            }
+            Some(framed) => match self.fault_of_file(framed.id) {
+                Some(fault) => return self.faulty(fault),
+                None => None,
+            },
             None if !matches!(framing, Framing::Detect | Framing::None) => {
-                return Located::Invalid(Reason::Malformed);
+                return self.faulty(RecordFault::Unframed);
             }
-            _ => None,
+            None => None,
         };
         let framed = framed.unwrap_or_else(|| Framed::bare(record));
-        let is_last = |(schema, message): &TypeKey| *schema == id && **message == *framed.message;
-        if !self.last.as_ref().is_some_and(|(last, _)| is_last(last)) {
+        let is_current = |((schema, message), record_type): &(TypeKey, RecordType)| {
+            *schema == id && **message == *framed.message && !record_type.is_outdated()
+        };
+        if !self.last.as_ref().is_some_and(is_current) {
             match self.record_type((id, framed.message.into()), &framed) {
-                // What the registry denies may be registered later.
-                Ok((_, RecordType::Unusable)) => return Located::Invalid(Reason::UnknownSchema),
                 Ok(last) => self.last = Some(last),
                 Err(unknown) => return Located::Awaits(unknown),
             }
+        }
+        // The bytes that look like an id are the start of a record without framing.
+        let is_denied = matches!(self.last, Some((_, RecordType::Denied { .. })));
+        if is_denied && framing == Framing::Detect && self.is_unframed(record) {
+            return self.by_file(record);
         }
         let SchemaReader { last, inflated, .. } = self;
         match last {
@@ -129,8 +150,17 @@ impl SchemaReader {
                 }
                 Located::Ignored
             }
-            Some((_, RecordType::Unusable)) | None => Located::Invalid(Reason::UnknownSchema),
+            Some((_, RecordType::Faulty(fault))) => Located::Invalid(fault.reason()),
+            Some((_, RecordType::Denied { .. } | RecordType::Unparsable)) | None => {
+                Located::Invalid(Reason::UnknownSchema)
+            }
         }
+    }
+
+    /// Reports a record that the file cannot read.
+    fn faulty(&self, fault: RecordFault) -> Located<'static> {
+        self.schemas.faults[self.side as usize].report(fault, self.file.as_deref());
+        Located::Invalid(fault.reason())
     }
 
     /// Returns whether a record that looks framed is a whole record of the file without any framing. Only Avro is ambiguous: no
@@ -142,44 +172,69 @@ impl SchemaReader {
         }
     }
 
-    fn may_be_of_file(&self, id: SchemaId) -> bool {
+    /// Reads a whole record by the file.
+    fn by_file<'a>(&'a self, record: &'a [u8]) -> Located<'a> {
+        match self.file.as_deref() {
+            Some(SchemaFile::Avro { schema, .. }) => Located::Record(RawRecord {
+                bytes: record,
+                schema: Some(schema),
+            }),
+            _ => Located::Invalid(Reason::UnknownSchema),
+        }
+    }
+
+    /// Returns why the file cannot have the schema with this id.
+    fn fault_of_file(&self, id: SchemaId) -> Option<RecordFault> {
         match (id, self.file.as_deref()) {
             (SchemaId::Fingerprint(id), Some(SchemaFile::Avro { fingerprints, .. })) => {
-                fingerprints.contains(&id)
+                (!fingerprints.contains(&id)).then_some(RecordFault::Fingerprint)
             }
+            (SchemaId::Fingerprint(_), None) => Some(RecordFault::Fingerprint),
+            (SchemaId::Glue(_), None) => Some(RecordFault::OfGlue),
+            (SchemaId::Azure(_), None) => Some(RecordFault::OfAzure),
             // Its framing does not tell whether it is another schema.
-            (_, file) => file.is_some(),
+            _ => None,
         }
     }
 
     /// Finds the type of a record. The error is the id of a schema that is not known yet.
     #[cold]
     fn record_type(&mut self, key: TypeKey, framed: &Framed) -> Result<(TypeKey, RecordType), SchemaId> {
-        if let Some(seen) = self.seen.get(&key) {
+        if let Some(seen) = self.seen.get(&key).filter(|seen| !seen.is_outdated()) {
             return Ok((key, seen.clone()));
         }
-        let file = match key.0 {
-            None => self.file.clone(),
-            Some(id) => match self.schemas.ask(id, self.topic.format) {
-                None => return Err(id),
-                Some(Known::Usable(file)) => Some(file),
-                Some(Known::Unusable { .. }) => None,
+        let known = match (key.0, &self.file) {
+            (None, Some(file)) => Known::Usable(Arc::clone(file)),
+            (None, None) => {
+                let fault = RecordFault::NamesNoSchema;
+                self.faulty(fault);
+                return Ok((key, RecordType::Faulty(fault)));
+            }
+            (Some(id), _) => self.schemas.ask(id, self.topic.format).ok_or(id)?,
+        };
+        let record_type = match known {
+            Known::Usable(file) => {
+                let record_type = file.record_type(framed, &self.topic);
+                match &record_type {
+                    RecordType::Wanted(schema) => self.schemas.report_lacks(self.side, key.0, schema),
+                    RecordType::Faulty(fault) => {
+                        self.schemas.faults[self.side as usize].report(*fault, Some(&file));
+                    }
+                    _ => {}
+                }
+                record_type
+            }
+            Known::Unusable { until: None, .. } => RecordType::Unparsable,
+            // It may be registered later.
+            Known::Unusable { until: Some(_), .. } => RecordType::Denied {
+                until: Instant::now() + ASK_AGAIN,
             },
         };
-        let record_type = match file {
-            Some(file) => file.record_type(framed, &self.topic),
-            None => RecordType::Unusable,
-        };
         self.schemas.other_messages[self.side as usize].see(&record_type);
-        if let RecordType::Wanted(schema) = &record_type {
-            self.schemas.report_lacks(self.side, key.0, schema);
-        }
         if self.seen.len() == MAX_REMEMBERED {
             self.seen.clear();
         }
-        if !matches!(record_type, RecordType::Unusable) {
-            self.seen.insert(key.clone(), record_type.clone());
-        }
+        self.seen.insert(key.clone(), record_type.clone());
         Ok((key, record_type))
     }
 }

@@ -1,10 +1,12 @@
 //! Schema as a registry or a file has it: an Avro type, or a Protobuf file with its messages.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use abgauge_core::decode::framing::{Format, Framed};
 use abgauge_core::decode::schema::{AvroSchema, ProtobufFile, Schema, SchemaFault};
 
+use super::RecordFault;
 use crate::settings::TopicFormat;
 
 /// Names in a message about a file with many of them.
@@ -25,8 +27,21 @@ pub enum RecordType {
     Wanted(Arc<Schema>),
     /// Message that is not the wanted one.
     Other(Arc<Schema>),
-    /// The schema has no such message, or is of another format.
-    Unusable,
+    Faulty(RecordFault),
+    /// The registry denies its schema, as far as known until this time.
+    Denied {
+        until: Instant,
+    },
+    /// Its schema cannot be parsed, which the client of the registry reports.
+    Unparsable,
+}
+
+impl RecordType {
+    /// Returns whether it may have changed.
+    #[inline]
+    pub fn is_outdated(&self) -> bool {
+        matches!(self, RecordType::Denied { until } if *until <= Instant::now())
+    }
 }
 
 impl SchemaFile {
@@ -76,7 +91,15 @@ impl SchemaFile {
                 RecordType::Wanted(Arc::clone(schema))
             }
             SchemaFile::Protobuf(file) if topic.format == Format::Protobuf => message(file, framed, topic),
-            SchemaFile::Avro { .. } | SchemaFile::Protobuf(_) => RecordType::Unusable,
+            SchemaFile::Avro { .. } | SchemaFile::Protobuf(_) => RecordType::Faulty(RecordFault::OtherFormat),
+        }
+    }
+
+    /// Returns the names of its first messages.
+    pub fn message_names(&self) -> String {
+        match self {
+            SchemaFile::Avro { .. } => String::new(),
+            SchemaFile::Protobuf(file) => file.names().take(MAX_NAMES).collect::<Vec<_>>().join(", "),
         }
     }
 
@@ -85,8 +108,7 @@ impl SchemaFile {
         let SchemaFile::Protobuf(file) = self else {
             return None;
         };
-        let names: Vec<&str> = file.names().take(MAX_NAMES).collect();
-        let names = names.join(", ");
+        let names = self.message_names();
         match message {
             Some(message) if file.by_name(message).is_none() => Some((
                 format!("the file has no message `{message}`"),
@@ -106,7 +128,11 @@ fn message(file: &ProtobufFile, framed: &Framed, topic: &TopicFormat) -> RecordT
     let wanted = topic.message.as_deref().map(|name| file.by_name(name));
     let written = match (framed.message, wanted) {
         ([], Some(wanted)) => wanted,
-        ([], None) => file.only().or_else(|| file.by_indexes(&[0])),
+        // The first message would be a guess, and may read the bytes of another one without an error.
+        ([], None) => match file.only() {
+            None => return RecordType::Faulty(RecordFault::NamesNoMessage),
+            only => only,
+        },
         (_, _) => match framed.message_name() {
             // Names within the file have no package.
             Some(name) => file
@@ -117,7 +143,7 @@ fn message(file: &ProtobufFile, framed: &Framed, topic: &TopicFormat) -> RecordT
         },
     };
     match (written, wanted) {
-        (None, _) => RecordType::Unusable,
+        (None, _) => RecordType::Faulty(RecordFault::AbsentMessage),
         (Some(written), Some(wanted)) if !wanted.is_some_and(|wanted| Arc::ptr_eq(wanted, written)) => {
             RecordType::Other(Arc::clone(written))
         }

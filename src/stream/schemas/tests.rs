@@ -2,7 +2,10 @@
 
 use std::collections::HashMap;
 use std::ffi::CStr;
+use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
 
 use abgauge_core::decode::framing::{Framing, Headers, NoHeaders};
 use abgauge_core::decode::schema::RawRecord;
@@ -10,7 +13,7 @@ use abgauge_core::engine::event::Reason;
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
-use axum::response::{IntoResponse as _, Response};
+use axum::response::{Html, IntoResponse as _, Response};
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
@@ -21,12 +24,20 @@ use crate::settings::{self, Config};
 
 const LIST: &str = r#"{"type":"record","name":"List","fields":[{"name":"id","type":"string"}]}"#;
 
+/// Address that nothing listens to.
+const CLOSED: &str = "http://127.0.0.1:1";
+
+/// Schema that refers to the other.
+const OUTER: &str = r#"{"type":"record","name":"Outer","fields":[{"name":"list","type":"List"}]}"#;
+
 /// Answers by path, and what was asked.
 #[derive(Default)]
 struct Book {
     pages: Mutex<HashMap<String, String>>,
     /// Status of every answer; 0 for the usual one.
     status: AtomicUsize,
+    /// Path that is never answered.
+    hangs_at: Mutex<Option<String>>,
     asked: Mutex<Vec<(String, Option<String>)>>,
 }
 
@@ -65,6 +76,11 @@ impl FakeRegistry {
         self.book.asked.lock().expect("not poisoned").len()
     }
 
+    fn is_asked(&self, target: &str) -> bool {
+        let asked = self.book.asked.lock().expect("not poisoned");
+        asked.iter().any(|(other, _)| other == target)
+    }
+
     /// Starts a client with these further settings.
     fn client(&self, more: &str) -> Arc<Schemas> {
         self.client_at("", more)
@@ -72,7 +88,12 @@ impl FakeRegistry {
 
     /// The same, with this path in the address.
     fn client_at(&self, path: &str, more: &str) -> Arc<Schemas> {
-        let config = config(&format!("registry.url = \"{}{path}\"\n{more}", self.url));
+        self.client_of(&format!("{}{path}", self.url), more)
+    }
+
+    /// The same, with these addresses.
+    fn client_of(&self, urls: &str, more: &str) -> Arc<Schemas> {
+        let config = config(&format!("registry.url = \"{urls}\"\n{more}"));
         let schemas = Arc::new(Schemas::open(&config).expect("no files"));
         let client = RegistryClient::open(&schemas).expect("no files");
         let client = client
@@ -90,13 +111,17 @@ impl Drop for FakeRegistry {
 }
 
 async fn answer(State(book): State<Arc<Book>>, request: Request) -> Response {
-    let path = request.uri().path().to_owned();
+    let (path, target) = (request.uri().path().to_owned(), request.uri().to_string());
     let authorization = request.headers().get("authorization");
     let authorization = authorization.and_then(|value| Some(value.to_str().ok()?.to_owned()));
     book.asked
         .lock()
         .expect("not poisoned")
-        .push((path.clone(), authorization));
+        .push((target, authorization));
+    let hangs = book.hangs_at.lock().expect("not poisoned").as_ref() == Some(&path);
+    if hangs {
+        std::future::pending::<()>().await;
+    }
     let status = book.status.load(Ordering::Relaxed);
     if status > 0 {
         return StatusCode::from_u16(status as u16)
@@ -105,6 +130,7 @@ async fn answer(State(book): State<Arc<Book>>, request: Request) -> Response {
     }
     match book.pages.lock().expect("not poisoned").get(&path) {
         Some(page) => page.clone().into_response(),
+        None if path.starts_with("/login/") => Html("<html>who are you?</html>").into_response(),
         None => (StatusCode::NOT_FOUND, absence_of(&path)).into_response(),
     }
 }
@@ -154,14 +180,88 @@ fn json(located: Located) -> String {
     }
 }
 
+/// Returns the log of a function.
+pub(super) fn logged(run: impl FnOnce()) -> String {
+    struct Log(Arc<Mutex<Vec<u8>>>);
+    impl io::Write for Log {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().expect("not poisoned").write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let bytes = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&bytes);
+    let subscriber = tracing_subscriber::fmt()
+        .with_ansi(false)
+        .with_writer(move || Log(Arc::clone(&log)))
+        .finish();
+    tracing::subscriber::with_default(subscriber, run);
+    String::from_utf8(bytes.lock().expect("not poisoned").clone()).expect("UTF-8")
+}
+
+/// A busy registry would hold up all shards.
+#[test]
+fn records_of_an_unusable_schema_take_no_lock() {
+    let schemas = Arc::new(Schemas::open(&config("registry.url = \"http://a\"")).expect("no files"));
+    let denied = Some(Instant::now() + DENIED_AFTER);
+    for (id, until) in [(7, denied), (8, None)] {
+        schemas.arrived(
+            SchemaId::Id(id),
+            Known::Unusable {
+                until,
+                fault: String::new(),
+            },
+            0,
+        );
+    }
+    let mut reader = schemas.reader(Side::Served);
+    let mut locate = || [7, 8].map(|id| json(reader.locate(&framed(id), &NoHeaders)));
+    assert_eq!(locate(), ["Invalid(UnknownSchema)"; 2]);
+    let (done, is_done) = mpsc::channel();
+    thread::scope(|scope| {
+        let locked = schemas.state();
+        scope.spawn(move || done.send(locate()));
+        let located = is_done.recv_timeout(Duration::from_secs(10));
+        drop(locked);
+        assert_eq!(
+            located.expect("no wait for the lock"),
+            ["Invalid(UnknownSchema)"; 2]
+        );
+    });
+}
+
+#[tokio::test]
+async fn a_denied_schema_is_used_once_it_is_registered() {
+    let schemas = Arc::new(Schemas::open(&config("registry.url = \"http://a\"")).expect("no files"));
+    let until_ = Some(Instant::now() + DENIED_AFTER);
+    schemas.arrived(
+        SchemaId::Id(7),
+        Known::Unusable {
+            until: until_,
+            fault: String::new(),
+        },
+        0,
+    );
+    let mut reader = schemas.reader(Side::Served);
+    assert_eq!(
+        json(reader.locate(&framed(7), &NoHeaders)),
+        "Invalid(UnknownSchema)"
+    );
+    let file = SchemaFile::parse(Format::Avro, LIST, &[]).expect("a schema");
+    schemas.arrived(SchemaId::Id(7), Known::Usable(Arc::new(file)), 0);
+    until(|| json(reader.locate(&framed(7), &NoHeaders)) == r#"{"id":"r7"}"#).await;
+}
+
 #[tokio::test]
 async fn a_schema_is_fetched_once_with_its_references() {
     let registry = FakeRegistry::start().await;
-    let outer = r#"{"type":"record","name":"Outer","fields":[{"name":"list","type":"List"}]}"#;
     let reference = serde_json::json!({"name": "List", "subject": "list/value", "version": 3});
     registry.write(
         "/schemas/ids/7",
-        &serde_json::json!({"schema": outer, "references": [reference]}),
+        &serde_json::json!({"schema": OUTER, "references": [reference]}),
     );
     registry.write(
         "/subjects/list%2Fvalue/versions/3",
@@ -182,6 +282,67 @@ async fn a_schema_is_fetched_once_with_its_references() {
         );
     }
     assert_eq!(registry.n_asked(), 2);
+    // A version that was deleted since is needed as well.
+    assert!(registry.is_asked("/subjects/list%2Fvalue/versions/3?deleted=true"));
+}
+
+#[tokio::test]
+async fn a_schema_whose_reference_is_absent_is_denied_and_names_it() {
+    let registry = FakeRegistry::start().await;
+    let reference = serde_json::json!({"name": "List", "subject": "list", "version": 3});
+    registry.write(
+        "/schemas/ids/7",
+        &serde_json::json!({"schema": OUTER, "references": [reference]}),
+    );
+    let schemas = registry.client("");
+    let id = SchemaId::Id(7);
+    schemas.ask(id, Format::Avro);
+    until(|| schemas.problem(id).is_some()).await;
+    let problem = schemas.problem(id).expect("a problem");
+    let expected = "it refers to version 3 of the subject list, which is not in the registry; after";
+    assert!(problem.starts_with(expected), "{problem}");
+    until(|| schemas.is_known(id)).await;
+    assert!(matches!(
+        schemas.ask(id, Format::Avro),
+        Some(Known::Unusable { until: Some(_), .. })
+    ));
+}
+
+#[tokio::test]
+async fn a_schema_of_apicurio_is_fetched_with_its_references() {
+    for (version, content) in [("v2", ""), ("v3", "/content")] {
+        let registry = FakeRegistry::start().await;
+        let json = |text: &str| serde_json::from_str::<serde_json::Value>(text).expect("JSON");
+        let root = format!("/apis/registry/{version}");
+        let page = |path: &str, body: &serde_json::Value| registry.write(&format!("{root}{path}"), body);
+        let refers_to = |name: &str, group: Option<&str>, artifact: &str| serde_json::json!([{"name": name, "groupId": group, "artifactId": artifact, "version": "3"}]);
+        page("/ids/globalIds/9", &json(OUTER));
+        page(
+            "/ids/globalIds/9/references",
+            &refers_to("List", Some("my lists"), "list/value"),
+        );
+        let list = "/groups/my%20lists/artifacts/list%2Fvalue/versions/3";
+        let fields = serde_json::json!([{"name": "id", "type": "Id"}]);
+        page(
+            &format!("{list}{content}"),
+            &serde_json::json!({"type": "record", "name": "List", "fields": fields}),
+        );
+        page(&format!("{list}/references"), &refers_to("Id", None, "id"));
+        let id = "/groups/default/artifacts/id/versions/3";
+        let fields = serde_json::json!([{"name": "text", "type": "string"}]);
+        page(
+            &format!("{id}{content}"),
+            &serde_json::json!({"type": "record", "name": "Id", "fields": fields}),
+        );
+        page(&format!("{id}/references"), &serde_json::json!([]));
+        let schemas = registry.client("events.served.framing = \"apicurio2\"");
+        let mut reader = schemas.reader(Side::Served);
+        let record = [&[0][..], &9_u64.to_be_bytes(), &[4], b"r7"].concat();
+        assert!(matches!(reader.locate(&record, &NoHeaders), Located::Awaits(_)));
+        until(|| schemas.is_known(SchemaId::Global(9))).await;
+        let located = self::json(reader.locate(&record, &NoHeaders));
+        assert_eq!(located, r#"{"list":{"id":{"text":"r7"}}}"#, "{version}");
+    }
 }
 
 #[tokio::test]
@@ -245,18 +406,24 @@ fn an_error_names_an_absent_schema_by_its_code_or_its_exception() {
     }
 }
 
-/// A wrong path answers 404, too, and no record may be lost because of it.
+/// A wrong path answers 404, too, and a proxy with its own page. No record may be lost because of it.
 #[tokio::test]
-async fn a_404_of_something_else_is_no_denial() {
+async fn an_answer_of_something_else_is_no_denial_and_no_schema() {
     let registry = FakeRegistry::start().await;
-    let schemas = registry.client_at("/wrong", "");
-    let id = SchemaId::Id(8);
-    schemas.ask(id, Format::Avro);
-    // Longer than a denial takes.
-    until(|| registry.n_asked() >= 4).await;
-    assert!(!schemas.is_known(id));
-    let problem = schemas.problem(id).expect("a problem");
-    assert!(problem.contains("check the path in registry.url"), "{problem}");
+    for (path, id) in [
+        ("/wrong", SchemaId::Id(8)),
+        ("/login", SchemaId::Id(8)),
+        ("/login", SchemaId::Global(8)),
+    ] {
+        let schemas = registry.client_at(path, "");
+        let before = registry.n_asked();
+        schemas.ask(id, Format::Avro);
+        // Longer than a denial takes.
+        until(|| registry.n_asked() >= before + 4).await;
+        assert!(!schemas.is_known(id));
+        let problem = schemas.problem(id).expect("a problem");
+        assert!(problem.contains("check the path in registry.url"), "{problem}");
+    }
 }
 
 #[tokio::test]
@@ -304,16 +471,79 @@ async fn credentials_are_sent_and_a_refusal_names_the_settings() {
 async fn the_next_address_answers_for_one_that_is_down() {
     let registry = FakeRegistry::start().await;
     registry.write("/schemas/ids/7", &serde_json::json!({"schema": LIST}));
-    // Port 1 is closed.
-    let more = format!("registry.url = \"http://127.0.0.1:1,{}\"", registry.url);
-    let config = config(&more);
-    let schemas = Arc::new(Schemas::open(&config).expect("no files"));
-    let client = RegistryClient::open(&schemas)
-        .expect("no files")
-        .expect("a registry");
-    tokio::spawn(client.run(registry.stop.clone()));
+    let schemas = registry.client_of(&format!("{CLOSED},{}", registry.url), "");
     schemas.ask(SchemaId::Id(7), Format::Avro);
     until(|| schemas.is_known(SchemaId::Id(7))).await;
+}
+
+#[tokio::test]
+async fn the_address_that_answered_last_is_asked_first() {
+    let [broken, registry] = [FakeRegistry::start().await, FakeRegistry::start().await];
+    broken.book.status.store(500, Ordering::Relaxed);
+    let schemas = registry.client_of(&format!("{},{}", broken.url, registry.url), "");
+    for id in [7, 8] {
+        registry.write(
+            &format!("/schemas/ids/{id}"),
+            &serde_json::json!({"schema": LIST}),
+        );
+        schemas.ask(SchemaId::Id(id), Format::Avro);
+        until(|| schemas.is_known(SchemaId::Id(id))).await;
+    }
+    assert_eq!(broken.n_asked(), 1);
+}
+
+#[tokio::test]
+async fn a_denial_counts_although_another_address_is_gone_but_not_if_it_answers_an_error() {
+    let [broken, registry] = [FakeRegistry::start().await, FakeRegistry::start().await];
+    broken.book.status.store(503, Ordering::Relaxed);
+    let id = SchemaId::Id(8);
+    let beside_closed = registry.client_of(&format!("{CLOSED},{}", registry.url), "");
+    let beside_broken = registry.client_of(&format!("{},{}", registry.url, broken.url), "");
+    for schemas in [&beside_closed, &beside_broken] {
+        schemas.ask(id, Format::Avro);
+        until(|| schemas.problem(id).is_some()).await;
+    }
+    let problem = beside_closed.problem(id).expect("a problem");
+    let expected = format!("it is not in the registry (not every address can be asked: {CLOSED}");
+    assert!(problem.starts_with(&expected), "{problem}");
+    until(|| beside_closed.is_known(id)).await;
+    // By then the denial beside the broken address would count, too.
+    until(|| broken.n_asked() >= 4).await;
+    assert!(!beside_broken.is_known(id));
+    let problem = beside_broken.problem(id).expect("a problem");
+    assert!(problem.contains("it answers 503"), "{problem}");
+}
+
+#[tokio::test]
+async fn a_new_schema_does_not_wait_for_the_answer_to_another() {
+    let registry = FakeRegistry::start().await;
+    *registry.book.hangs_at.lock().expect("not poisoned") = Some("/schemas/ids/7".to_owned());
+    registry.write("/schemas/ids/8", &serde_json::json!({"schema": LIST}));
+    let schemas = registry.client("registry.timeout = \"25s\"");
+    schemas.ask(SchemaId::Id(7), Format::Avro);
+    until(|| registry.n_asked() == 1).await;
+    schemas.ask(SchemaId::Id(8), Format::Avro);
+    until(|| schemas.is_known(SchemaId::Id(8))).await;
+    assert_eq!(
+        schemas.problem(SchemaId::Id(7)),
+        None,
+        "it still waits for its answer"
+    );
+}
+
+#[test]
+fn few_schemas_are_wanted_ahead_of_their_records() {
+    let schemas = Arc::new(Schemas::open(&config("registry.url = \"http://a\"")).expect("no files"));
+    let mut reader = schemas.reader(Side::Served);
+    for id in 0..2_000 {
+        reader.ask_ahead(&framed(id), &NoHeaders);
+    }
+    assert_eq!(schemas.take_new().len(), MAX_WANTED_AHEAD);
+    // A record that is held is not one of them.
+    let held = framed(3_000);
+    let located = reader.locate(&held, &NoHeaders);
+    assert!(matches!(located, Located::Awaits(SchemaId::Id(3_000))));
+    assert_eq!(schemas.take_new(), [(SchemaId::Id(3_000), Format::Avro)]);
 }
 
 #[tokio::test]
@@ -321,15 +551,7 @@ async fn ids_of_apicurio_are_fetched_by_its_own_api() {
     let registry = FakeRegistry::start().await;
     let list: serde_json::Value = serde_json::from_str(LIST).expect("JSON");
     registry.write("/apis/registry/v2/ids/globalIds/9", &list);
-    let config = config(&format!(
-        "registry.url = \"{}/apis/ccompat/v7\"\nevents.served.framing = \"apicurio2\"",
-        registry.url
-    ));
-    let schemas = Arc::new(Schemas::open(&config).expect("no files"));
-    let client = RegistryClient::open(&schemas)
-        .expect("no files")
-        .expect("a registry");
-    tokio::spawn(client.run(registry.stop.clone()));
+    let schemas = registry.client_at("/apis/ccompat/v7", "events.served.framing = \"apicurio2\"");
     let mut reader = schemas.reader(Side::Served);
     let record = [&[0][..], &9_u64.to_be_bytes(), &[4], b"r7"].concat();
     assert!(matches!(
@@ -361,6 +583,57 @@ fn a_file_reads_records_with_and_without_framing() {
         reader.locate(&other, &NoHeaders),
         Located::Invalid(Reason::UnknownSchema)
     ));
+}
+
+/// A record that begins with a zero may have an id, or be a record of the file. The registry decides.
+#[test]
+fn a_record_without_framing_is_read_by_the_file_once_the_registry_denies_its_id() {
+    let file = tempfile::NamedTempFile::with_suffix(".avsc").expect("a file");
+    let fields = r#"[{"name":"user","type":"string"},{"name":"id","type":"string"}]"#;
+    let schema = format!(r#"{{"type":"record","name":"List","fields":{fields}}}"#);
+    std::fs::write(file.path(), schema).expect("it is written");
+    let schemas = |more: &str| {
+        let text = format!(
+            "registry.url = \"http://a\"\nschemas.served = {:?}\n{more}",
+            file.path()
+        );
+        Arc::new(Schemas::open(&config(&text)).expect("a file"))
+    };
+    let (record, id) = (b"\0\x08r-12", SchemaId::Id(u32::from_be_bytes(*b"\x08r-1")));
+    let (whole, cut) = (&record[..], &record[..record.len() - 1]);
+    let as_read = r#"{"user":"","id":"r-12"}"#;
+
+    let detecting = schemas("");
+    let mut reader = detecting.reader(Side::Served);
+    assert!(matches!(reader.locate(whole, &NoHeaders), Located::Awaits(awaited) if awaited == id));
+    let until = Some(Instant::now() + DENIED_AFTER);
+    detecting.arrived(
+        id,
+        Known::Unusable {
+            until,
+            fault: String::new(),
+        },
+        0,
+    );
+    assert_eq!(json(reader.locate(whole, &NoHeaders)), as_read);
+    assert_eq!(json(reader.locate(cut, &NoHeaders)), "Invalid(UnknownSchema)");
+    // A schema that the registry has is another one, even if it cannot be used.
+    detecting.arrived(
+        id,
+        Known::Unusable {
+            until: None,
+            fault: String::new(),
+        },
+        0,
+    );
+    let mut reader = detecting.reader(Side::Served);
+    assert_eq!(json(reader.locate(whole, &NoHeaders)), "Invalid(UnknownSchema)");
+
+    let unframed = schemas("events.served.framing = \"none\"");
+    assert_eq!(
+        json(unframed.reader(Side::Served).locate(whole, &NoHeaders)),
+        as_read
+    );
 }
 
 #[test]
@@ -478,6 +751,81 @@ fn a_protobuf_record_is_read_by_the_message_that_it_names() {
     assert_eq!(read(&any, &[2, 4]), "Invalid(UnknownSchema)");
     assert_eq!(read(&wanted, &[2, 2]), r#"{"id":"r7"}"#);
     assert_eq!(read(&wanted, &[0]), "Ignored");
+    // The form of Apicurio.
+    let click = b"\x07\x0a\x05Click";
+    assert_eq!(read(&any, click), r#"{"id":"r7"}"#);
+    assert_eq!(read(&wanted, click), r#"{"id":"r7"}"#);
+    assert_eq!(read(&wanted, b"\x06\x0a\x04List"), "Ignored");
+    // No message is named, so the setting decides, or the record is not read.
+    assert_eq!(read(&wanted, &[]), r#"{"id":"r7"}"#);
+    assert_eq!(read(&any, &[]), "Invalid(UnknownSchema)");
+}
+
+#[test]
+fn a_record_that_the_settings_exclude_is_reported_once_with_the_fix() {
+    let list = SchemaFile::parse(Format::Avro, LIST, &[]).expect("a schema");
+    let proto = SchemaFile::parse(Format::Protobuf, PROTO, &[]).expect("a schema");
+    let known = [Known::Usable(Arc::new(list)), Known::Usable(Arc::new(proto))];
+    let single_object = [&[0xc3, 1][..], &[7; 8]].concat();
+    let cases: [(&str, &[u8], &str); 7] = [
+        (
+            "events.click.format = \"avro\"",
+            b"\x04r7",
+            "name no schema are invalid (unknown_schema): set schemas.click to the file",
+        ),
+        (
+            "events.click.format = \"avro\"",
+            &[&[3, 0][..], &[9; 16]].concat(),
+            "name a schema of AWS Glue are invalid (unknown_schema): set schemas.click to the file",
+        ),
+        (
+            "events.click.format = \"avro\"",
+            &single_object,
+            "not the one of schemas.click are invalid (unknown_schema): set schemas.click to the file",
+        ),
+        (
+            "events.click.format = \"avro\"\nevents.click.framing = \"header\"",
+            b"\x04r7",
+            "lack the framing that events.click.framing requires are invalid (malformed): set it to",
+        ),
+        (
+            "events.click.format = \"avro\"",
+            b"\0\0\0\0\x01\0",
+            "not in the format of events.click.format are invalid (unknown_schema)",
+        ),
+        (
+            "events.click.format = \"protobuf\"",
+            b"\0\0\0\0\x01\x0a\x02r7",
+            "name none of the messages of their schema are invalid (unknown_schema): set events.click.message to one of shop.List, shop.Click",
+        ),
+        (
+            "events.click.format = \"protobuf\"",
+            b"\0\0\0\0\x01\x05\x0a\x03Tap\x0a\x02r7",
+            "name a message other than those of their schema, shop.List, shop.Click, are invalid",
+        ),
+    ];
+    for (settings, record, message) in cases {
+        let config = config(&format!("registry.url = \"http://a\"\n{settings}"));
+        let schemas = Arc::new(Schemas::open(&config).expect("no files"));
+        for (id, known) in (0..).zip(&known) {
+            schemas.arrived(SchemaId::Id(id), known.clone(), 0);
+        }
+        let log = logged(|| {
+            // Two shards, each with several records.
+            for _ in 0..2 {
+                let mut reader = schemas.reader(Side::Clicks);
+                for _ in 0..3 {
+                    let located = reader.locate(record, &NoHeaders);
+                    assert!(matches!(located, Located::Invalid(_)), "{message}: {located:?}");
+                }
+            }
+        });
+        assert_eq!(log.lines().count(), 1, "{log}");
+        assert!(
+            log.contains(message) && log.contains("topic=\"clicks\""),
+            "{message}: {log}"
+        );
+    }
 }
 
 #[test]

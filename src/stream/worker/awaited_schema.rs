@@ -13,8 +13,8 @@ use crate::stream::schemas::Schemas;
 
 /// Time after which a wait is reported, and nothing more is fetched from the pair's partitions. Most schemas arrive sooner.
 const REPORTED_AFTER: Duration = Duration::from_secs(1);
-/// Interval between two assignments that resume pairs: each one interrupts the fetching of all partitions.
-const RESUME_EVERY: Duration = Duration::from_millis(200);
+/// Interval between two assignments without held pairs or with resumed ones: each one interrupts the fetching of all partitions.
+const ASSIGN_EVERY: Duration = Duration::from_millis(200);
 
 /// Record whose schema is not known yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +66,8 @@ impl Worker {
     /// Resumes the pairs whose schema has become known, and reports long waits.
     pub(super) fn await_schemas(&mut self) {
         let uptime = self.clocks.uptime();
+        let is_paced = |last: Duration| uptime.saturating_sub(last) >= ASSIGN_EVERY;
+        let may_assign = self.assigned_for_schemas.is_none_or(is_paced);
         let (mut n_waiting, mut is_late, mut reported) = (0, false, Vec::new());
         for (partition, pair) in self.shards.pairs_mut() {
             let Some(awaited) = pair.awaited_schema() else {
@@ -73,21 +75,19 @@ impl Worker {
             };
             n_waiting += 1;
             let since = *awaited.since.get_or_insert(uptime);
-            if uptime.saturating_sub(since) >= REPORTED_AFTER {
-                is_late |= !awaited.is_reported;
+            if !awaited.is_reported && may_assign && uptime.saturating_sub(since) >= REPORTED_AFTER {
                 awaited.is_reported = true;
+                is_late = true;
+            }
+            if awaited.is_reported {
                 reported.push(partition);
             }
         }
         if n_waiting == 0 {
             return;
         }
-        let is_paced = |resumed: Duration| uptime.saturating_sub(resumed) >= RESUME_EVERY;
-        let may_resume = self.pairs_resumed.is_none_or(is_paced);
-        if may_resume && self.resume_known() > 0 {
-            self.pairs_resumed = Some(uptime);
-            self.assign_pairs();
-        } else if is_late {
+        if may_assign && (self.resume_known() > 0 || is_late) {
+            self.assigned_for_schemas = Some(uptime);
             self.assign_pairs();
         }
         reported

@@ -104,8 +104,8 @@ pub struct Worker {
     shards: Shards,
     stored: Option<StoredPairs>,
     schemas: Arc<Schemas>,
-    /// Uptime of the last assignment that resumed pairs with a schema.
-    pairs_resumed: Option<Duration>,
+    /// Uptime of the last assignment because of schemas.
+    assigned_for_schemas: Option<Duration>,
 
     // Its clocks.
     clock: Clock,
@@ -151,7 +151,7 @@ impl Worker {
             ),
             stored: None,
             schemas,
-            pairs_resumed: None,
+            assigned_for_schemas: None,
             clock,
             clocks: Clocks::default(),
             pace: ShardPace::default(),

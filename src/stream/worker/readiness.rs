@@ -2,6 +2,7 @@
 
 use abgauge_core::nouns::number_of;
 
+use super::pair::Pair;
 use super::phase::Phase;
 use super::{StartPhase, Worker};
 use crate::stream::TopicCounts;
@@ -87,8 +88,9 @@ impl Worker {
     /// Pairs that are catching up.
     fn replaying(&self) -> Vec<String> {
         let message = |(partition, phase): (i32, &Phase)| {
-            // A held pair reads nothing until it is released, and is reported with its own remedy.
-            let pair = phase.replaying().filter(|pair| !pair.is_held())?;
+            // A pair whose hold is reported reads nothing until it is released, and has its own remedy.
+            let is_held = |pair: &Pair| pair.held.is_some_and(|held| held.is_reported());
+            let pair = phase.replaying().filter(|pair| !is_held(pair))?;
             let stored = self.stored.as_ref();
             if let Some(message) = stored.and_then(|stored| stored.reading_again(partition, pair)) {
                 return Some(message);

@@ -168,7 +168,7 @@ impl RecordReader {
     fn ask_for_schemas(&mut self, side: Side, records: &[Record]) {
         for record in records {
             if let Some(payload) = record.payload {
-                self.schemas[side as usize].locate(payload, record.headers);
+                self.schemas[side as usize].ask_ahead(payload, record.headers);
             }
         }
     }

@@ -124,7 +124,10 @@ fn other_messages(sample: &Sample) -> Option<Finding> {
 /// Reports the schemas of the records.
 fn schemas(sample: &Sample) -> Vec<Finding> {
     let topic = sample.keys.topic();
-    let mut findings = Vec::new();
+    let faults = sample.record_faults.iter();
+    let faults =
+        faults.map(|fault| Finding::new(ResultLevel::Warning, format!("topic `{topic}`: {fault}"), ""));
+    let mut findings: Vec<_> = faults.collect();
     let mut read = Vec::new();
     let mut unread: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for (id, of_schema) in &sample.schemas {
@@ -181,7 +184,7 @@ fn remedy(reason: Reason) -> &'static str {
             "malformed: write records whose bytes fit their schema; if they have no prefix of a registry, set events.served.framing or events.click.framing to \"none\""
         }
         Reason::UnknownSchema => {
-            "unknown_schema: register the schema of each record; the log names those that are denied or cannot be used"
+            "unknown_schema: register the schema of each record, or correct [registry] and [schemas]"
         }
         Reason::Tombstone => "tombstone: send no record without a value",
         Reason::MissingField => {

@@ -297,6 +297,30 @@ fn unreadable_records_are_counted_by_reason() {
 }
 
 #[test]
+fn records_that_do_not_fit_their_encoding_are_reported_with_the_setting() {
+    let mut facts = facts();
+    let found = facts.served.found.as_mut().unwrap();
+    let sample = found.sample.as_mut().unwrap();
+    let settings = [
+        ("KAFKA__BROKERS", "kafka:9092"),
+        ("EVENTS__SERVED__FORMAT", "avro"),
+        ("REGISTRY__URL", "http://registry.example"),
+    ];
+    let settings = settings.map(|(name, value)| (format!("ABGAUGE_{name}"), value.to_owned()));
+    let config = crate::settings::load(None, settings.into_iter()).expect("valid");
+    let mut reader = SampleReader::new(&config, Side::Served, Some(Kind::Served)).expect("no files");
+    for _ in 0..2 {
+        sample.take(&mut reader, 0, Some(b"r-1"), Some(b"\x04r7"), &NoHeaders);
+    }
+    let lines = [
+        "warning  topic `served`: 2 of the last 502 records (less than 1%) cannot be read: unknown_schema 2",
+        "warning  topic `served`: records that name no schema are invalid (unknown_schema): set schemas.served to the file",
+    ];
+    let text = check(&facts, 0);
+    assert!(lines.iter().all(|line| text.matches(line).count() == 1), "{text}");
+}
+
+#[test]
 fn failed_requests_are_reported_with_the_missing_permission_or_address() {
     let mut facts = facts();
     let found = facts.served.found.as_mut().unwrap();

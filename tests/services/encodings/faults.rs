@@ -18,7 +18,7 @@ use crate::support::{tools, wait};
 const REPORTED_WITHIN: Duration = Duration::from_secs(5);
 
 /// Topic of lists in Avro with Confluent's framing.
-struct Lists {
+pub struct Lists {
     topic: String,
     clicks: String,
     producer: Producer,
@@ -26,7 +26,7 @@ struct Lists {
 }
 
 impl Lists {
-    fn new(kafka: &Kafka, n_partitions: i32) -> Lists {
+    pub fn new(kafka: &Kafka, n_partitions: i32) -> Lists {
         Lists {
             topic: kafka.new_topic("served", n_partitions),
             clicks: kafka.new_topic("clicks", n_partitions),
@@ -39,8 +39,12 @@ impl Lists {
     fn send(&mut self, partition: i32, schema: u32) {
         self.n_sent += 1;
         let record = framed(schema, &format!("r{}", self.n_sent));
+        self.send_record(partition, &record);
+    }
+
+    pub fn send_record(&self, partition: i32, record: &[u8]) {
         self.producer
-            .produce(&self.topic, Some(partition), None, Some(&record), None);
+            .produce(&self.topic, Some(partition), None, Some(record), None);
     }
 
     fn send_all(&mut self, lists: &[(i32, u32)]) {
@@ -50,7 +54,7 @@ impl Lists {
         self.producer.flush();
     }
 
-    fn daemon(&self, kafka: &Kafka, settings: &str) -> Daemon {
+    pub fn daemon(&self, kafka: &Kafka, settings: &str) -> Daemon {
         Daemon::run(&format!(
             r#"
             kafka.brokers = "{}"
@@ -77,7 +81,7 @@ impl Lists {
     }
 
     #[track_caller]
-    fn wait_until_accepted(&self, daemon: &mut Daemon, n: u32) {
+    pub fn wait_until_accepted(&self, daemon: &mut Daemon, n: u32) {
         daemon.wait_until(&format!("{n} lists"), |daemon| {
             let accepted = self.n_accepted(daemon);
             assert!(accepted <= f64::from(n), "only {n} lists can be read: {accepted}");
@@ -128,12 +132,12 @@ fn framed(schema: u32, id: &str) -> Vec<u8> {
     bytes
 }
 
-fn text(bytes: &mut Vec<u8>, text: &str) {
+pub fn text(bytes: &mut Vec<u8>, text: &str) {
     long(bytes, text.len() as i64);
     bytes.extend(text.as_bytes());
 }
 
-fn long(bytes: &mut Vec<u8>, number: i64) {
+pub fn long(bytes: &mut Vec<u8>, number: i64) {
     let mut rest = ((number << 1) ^ (number >> 63)) as u64;
     while rest >= 0x80 {
         bytes.push(rest as u8 | 0x80);

@@ -151,6 +151,7 @@ fn every_encoding_gives_the_numbers_of_json() {
         (Client::Python, Format::ProtobufOfBoth, "header", &by_guid),
         (Client::JavaScript, Format::Protobuf, "confluent", &by_registry),
         (Client::Go, Format::ProtobufOfBoth, "confluent", &by_registry),
+        (Client::Java, Format::ProtobufOfBoth, "confluent", &by_registry),
         (Client::Java, Format::ProtobufOfBoth, "header", &by_registry),
         (Client::Java, Format::ProtobufOfBoth, "apicurio2", &eight_bytes),
         (Client::Python, Format::Json, "json", &String::new()),

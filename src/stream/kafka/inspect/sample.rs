@@ -63,6 +63,8 @@ pub struct Sample {
     pub times: FloatTimes,
     /// Schemas that the records name.
     pub schemas: BTreeMap<SchemaId, SchemaUse>,
+    /// Reasons why records do not fit the settings of their encoding, each with the fix.
+    pub record_faults: Vec<String>,
 }
 
 /// Records of a sample with one schema.
@@ -160,6 +162,7 @@ impl Sample {
             other_messages: None,
             times: FloatTimes::default(),
             schemas: BTreeMap::new(),
+            record_faults: Vec::new(),
         }
     }
 
@@ -203,6 +206,7 @@ impl Sample {
                     let other = || "it has another format, or not the message of these records".to_owned();
                     of_schema.problem.get_or_insert_with(other);
                 }
+                self.record_faults = reader.schemas.record_faults(reader.side);
                 batch.events.push(invalid(reason));
             }
             Some(Located::Ignored) => self.n_other_messages += 1,

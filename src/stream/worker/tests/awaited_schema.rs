@@ -43,12 +43,17 @@ fn long(bytes: &mut Vec<u8>, number: i64) {
 
 impl Stage {
     fn of_avro(n_partitions: i32) -> Stage {
+        Stage::of_avro_to(n_partitions, [0, 0])
+    }
+
+    /// Returns a stage whose logs have these ends at the start.
+    fn of_avro_to(n_partitions: i32, ends: [i64; 2]) -> Stage {
         let partitions: Vec<i32> = (0..n_partitions).collect();
         let mut stage = Stage::with(&[
             ("EVENTS__SERVED__FORMAT", "avro"),
             ("REGISTRY__URL", "http://registry.example"),
         ]);
-        stage.own(&partitions, [0, 0]);
+        stage.own(&partitions, ends);
         stage
     }
 
@@ -66,6 +71,19 @@ impl Stage {
         let file = SchemaFile::parse(Format::Avro, SCHEMA, &[]).expect("a schema");
         let known = Known::Usable(Arc::new(file));
         self.schemas.arrived(SchemaId::Id(id), known, SCHEMA.len());
+    }
+
+    /// A tenth of a second passes.
+    fn tick(&mut self) {
+        self.now_ms += 100;
+        self.hand.advance_to(self.now_ms);
+        self.uptime += Duration::from_millis(100);
+        self.round();
+    }
+
+    fn n_assigned(&self) -> usize {
+        let is_assignment = |order: &&Order| matches!(order, Order::Assign(_));
+        self.orders.iter().filter(is_assignment).count()
     }
 
     fn n_lists(&mut self) -> i128 {
@@ -134,6 +152,46 @@ fn a_wait_of_a_moment_is_not_reported() {
     stage.avro(0, 0, 7);
     stage.worker.read();
     assert_eq!(stage.n_lists(), 1);
+}
+
+#[test]
+fn a_start_that_waits_for_a_schema_is_never_ready() {
+    let mut stage = Stage::of_avro_to(1, [2, 0]);
+    stage.avro(0, 0, 7);
+    stage.worker.read();
+    stage.pass(500);
+    let catching_up = ["catching up in partition 0: 2 records to read"];
+    assert_eq!(stage.telemetry.waiting_for(), catching_up);
+    stage.pass(1_500);
+    let waiting_for = stage.telemetry.waiting_for();
+    assert_eq!(waiting_for.len(), 1, "{waiting_for:?}");
+    assert!(waiting_for[0].contains("is held: "), "{waiting_for:?}");
+}
+
+/// Each assignment interrupts the fetching of all partitions, and a thousand of them may become late one after the other.
+#[test]
+fn assignments_for_late_schemas_are_paced() {
+    let mut stage = Stage::of_avro(2);
+    let held_at = |stage: &mut Stage, partition: i32| {
+        stage.avro(partition, 0, 7);
+        stage.worker.read();
+        stage.tick();
+    };
+    held_at(&mut stage, 0);
+    held_at(&mut stage, 1);
+    let before = stage.n_assigned();
+    let mut assigned = Vec::new();
+    while assigned.last() != Some(&(before + 2)) {
+        stage.tick();
+        assigned.push(stage.n_assigned());
+        assert!(assigned.len() < 30, "{assigned:?}");
+    }
+    // The second one is late a tick after the first, and follows two ticks after it.
+    assert_eq!(
+        assigned[assigned.len() - 3..],
+        [before + 1, before + 1, before + 2]
+    );
+    assert_eq!(stage.assigned_offsets(), []);
 }
 
 #[test]

@@ -1,0 +1,153 @@
+//! Faults of records that their configuration causes, each reported once per topic, with the fix.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use abgauge_core::engine::event::{Reason, Side};
+use tracing::warn;
+
+use super::SchemaFile;
+
+/// Fault of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecordFault {
+    /// It lacks the required framing.
+    Unframed,
+    /// It names no schema, and there is no file.
+    NamesNoSchema,
+    /// It names a schema of AWS Glue, and there is no file.
+    OfGlue,
+    /// It names a schema of Azure Schema Registry, and there is no file.
+    OfAzure,
+    /// No file has its fingerprint.
+    Fingerprint,
+    /// Its schema is of another format.
+    OtherFormat,
+    /// It names no message, and its file has several.
+    NamesNoMessage,
+    /// Its file has no such message.
+    AbsentMessage,
+}
+
+/// Faults that were reported.
+#[derive(Debug)]
+pub struct ReportedFaults {
+    topic: String,
+    /// Names of the settings.
+    keys: Keys,
+    /// A bit for each fault.
+    reported: AtomicU32,
+    messages: Mutex<Vec<String>>,
+}
+
+/// Settings of a topic.
+#[derive(Debug, Clone, Copy)]
+struct Keys {
+    section: &'static str,
+    schema: &'static str,
+}
+
+impl RecordFault {
+    pub fn reason(self) -> Reason {
+        match self {
+            RecordFault::Unframed => Reason::Malformed,
+            _ => Reason::UnknownSchema,
+        }
+    }
+
+    fn bit(self) -> u32 {
+        1 << self as u32
+    }
+
+    /// Describes the fault and its fix. `file` is the schema that such a record names.
+    fn message(self, keys: Keys, file: Option<&SchemaFile>) -> String {
+        let Keys { section, schema } = keys;
+        let messages = file.map(SchemaFile::message_names).unwrap_or_default();
+        let (which, fix) = match self {
+            RecordFault::Unframed => (
+                format!("lack the framing that {section}.framing requires"),
+                "set it to the framing of the records, or to \"detect\"".to_owned(),
+            ),
+            RecordFault::NamesNoSchema => (
+                "name no schema".to_owned(),
+                format!("set {schema} to the file with their schema"),
+            ),
+            RecordFault::OfGlue => (
+                "name a schema of AWS Glue".to_owned(),
+                format!("set {schema} to the file with their schema, because Glue is not asked"),
+            ),
+            RecordFault::OfAzure => (
+                "name a schema of Azure Schema Registry".to_owned(),
+                format!("set {schema} to the file with their schema, because Azure is not asked"),
+            ),
+            RecordFault::Fingerprint => (
+                format!("have the fingerprint of a schema that is not the one of {schema}"),
+                format!("set {schema} to the file with their schema"),
+            ),
+            RecordFault::OtherFormat => (
+                format!("have a schema that is not in the format of {section}.format"),
+                "set it to the format of the records".to_owned(),
+            ),
+            RecordFault::NamesNoMessage => (
+                "name none of the messages of their schema".to_owned(),
+                format!("set {section}.message to one of {messages}"),
+            ),
+            RecordFault::AbsentMessage => (
+                format!("name a message other than those of their schema, {messages},"),
+                format!("register the schema that they were written with, or correct {section}.message"),
+            ),
+        };
+        format!(
+            "records that {which} are invalid ({}): {fix}",
+            self.reason().name()
+        )
+    }
+}
+
+impl ReportedFaults {
+    pub fn new(side: Side, topic: &str) -> ReportedFaults {
+        ReportedFaults {
+            topic: topic.to_owned(),
+            keys: match side {
+                Side::Served => Keys {
+                    section: "events.served",
+                    schema: "schemas.served",
+                },
+                Side::Clicks => Keys {
+                    section: "events.click",
+                    schema: "schemas.click",
+                },
+            },
+            reported: AtomicU32::new(0),
+            messages: Mutex::default(),
+        }
+    }
+
+    /// Logs a fault when it is found first.
+    #[inline]
+    pub fn report(&self, fault: RecordFault, file: Option<&SchemaFile>) {
+        if self.reported.load(Ordering::Relaxed) & fault.bit() == 0 {
+            self.log(fault, file);
+        }
+    }
+
+    #[cold]
+    fn log(&self, fault: RecordFault, file: Option<&SchemaFile>) {
+        // Another shard may find it at the same time.
+        let before = self.reported.fetch_or(fault.bit(), Ordering::Relaxed);
+        if before & fault.bit() == 0 {
+            let message = fault.message(self.keys, file);
+            warn!(topic = self.topic, "{message}");
+            self.locked().push(message);
+        }
+    }
+
+    /// Returns the messages about the faults so far.
+    pub fn messages(&self) -> Vec<String> {
+        self.locked().clone()
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Vec<String>> {
+        self.messages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
