@@ -12,7 +12,7 @@ use super::{Failure, Survey};
 const MAX_BYTES: usize = 64 << 20;
 
 /// Record of a topic.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct LatestRecord {
     pub partition: i32,
     pub offset: i64,

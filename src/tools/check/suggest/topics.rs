@@ -249,3 +249,33 @@ fn visit_ids(value: &Value, visit: &mut impl FnMut(String)) {
         Value::Null | Value::Bool(_) => {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// A topic of lists has many more records than its clicks refer to.
+    #[test]
+    fn the_clicked_lists_are_in_the_sample_however_few_they_are() {
+        let record = LatestRecord::default();
+        let topic = |records: Vec<Value>| TopicRecords {
+            topic: "served",
+            kind: None,
+            encoding: TopicFormat::default(),
+            records: records.into_iter().map(|value| (&record, value)).collect(),
+            unread: BTreeMap::new(),
+        };
+        let list = |n: usize| json!({"id": format!("r-{n}"), "user": n % 50, "items": ["i1", format!("i{}", n % 7)]});
+        let lists = topic((0..5000).map(list).collect());
+        let clicked: Vec<usize> = (0..2000).step_by(100).collect();
+        let click = |n: &usize| json!({"of": format!("r-{n}"), "user": n % 50, "item": "i1"});
+        let chosen = lists.related(&topic(clicked.iter().map(click).collect()));
+        assert_eq!(chosen.len(), MAX_OF_TOPIC);
+        assert!(chosen.is_sorted());
+        assert!(clicked.iter().all(|n| chosen.contains(n)));
+        // The others are the latest, so that lists that are never clicked are seen, too.
+        assert!((4500..5000).all(|n| chosen.contains(&n)));
+    }
+}
