@@ -13,8 +13,8 @@ use abgauge_core::metrics::{ListOutcome, Ranking};
 use abgauge_core::statistics::burn_in::BurnIn;
 use abgauge_core::statistics::{
     ArmReport, ArmState, Basis, ComparisonReport, DecidedAt, DecidedLook, DecidedMetric, Decision, Goal,
-    InformationGrowth, Interval, ListRatio, MetricDecision, MetricReport, MetricRole, PerUser, Settings,
-    Size,
+    GuardrailReport, GuardrailState, InformationGrowth, Interval, ListRatio, MetricDecision, MetricReport,
+    MetricRole, PerUser, Settings, Size, Waiting,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -372,6 +372,13 @@ fn arm_report(state: Option<ArmState>) -> ArmReport {
         information: number(0.5),
         top_bucket_share: None,
         harm_since_ms: None,
+        harm: None,
+        guardrail: (role == MetricRole::Guardrail && state.is_some()).then_some(GuardrailReport {
+            margin: 0.02,
+            bound: Some(-0.04).filter(|_| is_known),
+            state: GuardrailState::NotYet,
+        }),
+        days_needed: number(28.0).filter(|_| role == MetricRole::Primary),
         interval_at_one_look: None,
         decision: (is_decided && role != MetricRole::Secondary).then_some(MetricDecision {
             at: DECIDED_AT,
@@ -402,7 +409,11 @@ fn arm_report(state: Option<ArmState>) -> ArmReport {
     ArmReport {
         decision: state.map(|state| Decision {
             state,
-            reason: "8.2 of 14 days".to_owned(),
+            reason: match state {
+                ArmState::Collecting => "64 of 100 expected hits".to_owned(),
+                ArmState::InvalidSrm => "sample ratio mismatch, p = 0.0004".to_owned(),
+                _ => "no primary metric differs significantly on day 7".to_owned(),
+            },
             basis: Basis::Earlier,
         }),
         decided: state.filter(|_| is_decided).map(|state| DecidedLook {
@@ -410,6 +421,13 @@ fn arm_report(state: Option<ArmState>) -> ArmReport {
             reason: "MRR@5 is better, p = 0.02".to_owned(),
             at: Some(DECIDED_AT),
             metrics: BTreeMap::new(),
+        }),
+        waiting: (state == Some(ArmState::NoDecision)).then(|| Waiting {
+            days: 8.2,
+            min_days: None,
+            guardrails: vec!["ctr".to_owned()],
+            information: Some(0.5),
+            days_needed: Some(28.0),
         }),
         burn_in: BurnIn {
             occupied: 256,

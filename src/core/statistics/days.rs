@@ -125,6 +125,10 @@ pub struct Needs {
     pub may_plan: bool,
 }
 
+/// x and week of the decision looks of each design.
+#[derive(Debug)]
+pub struct DecisionLooks(Vec<(TestDesign, Vec<(f64, u32)>)>);
+
 /// Reason why nothing can be estimated.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum NoEstimate {
@@ -225,21 +229,22 @@ impl Needs {
         plan.x()
     }
 
-    /// Finds the first decision look with enough information, and returns its x and week. `days` returns when an x is reached. None
-    /// within two years.
-    fn need(&self, design: TestDesign, days: impl Fn(f64) -> f64) -> Option<(f64, u32)> {
-        let whole_weeks = |days: f64| ((days / WEEK).ceil() as u32).max(1);
-        // The need does not depend on the look: either there is one look, or all looks have the same weight.
-        if design == TestDesign::Planned || self.every_look_decides() {
-            let x = self.x(design, 1);
-            let first = whole_weeks(self.min_days);
-            let weeks = whole_weeks(days(x)).max(if self.every_look_decides() { 1 } else { first });
-            return (weeks <= MAX_WEEKS).then_some((x, weeks));
-        }
-        let first = whole_weeks(self.min_days);
-        // Later looks test at a smaller share of α, so each has a need of its own.
-        let mut looks = (first..=MAX_WEEKS).map(|weeks| (self.x(design, weeks - first + 1), weeks));
-        looks.find(|(x, weeks)| days(*x) <= WEEK * f64::from(*weeks))
+    /// Returns the decision looks within two years, by design.
+    pub fn looks(&self) -> DecisionLooks {
+        let first = if self.every_look_decides() {
+            1
+        } else {
+            whole_weeks(self.min_days)
+        };
+        // Later weekly looks test at a smaller share of α, so each has a need of its own.
+        let looks = |design: TestDesign| {
+            (first..=MAX_WEEKS).map(move |weeks| (self.x(design, weeks - first + 1), weeks))
+        };
+        DecisionLooks(
+            self.designs()
+                .map(|design| (design, looks(design).collect()))
+                .collect(),
+        )
     }
 
     fn every_look_decides(&self) -> bool {
@@ -247,13 +252,18 @@ impl Needs {
     }
 }
 
+fn whole_weeks(days: f64) -> u32 {
+    ((days / WEEK).ceil() as u32).max(1)
+}
+
 impl MetricDays {
     /// Returns None if there is no information.
-    fn new(x: f64, so_far: f64, growth: Option<f64>, needs: &Needs) -> Option<MetricDays> {
+    fn new(x: f64, so_far: f64, growth: Option<f64>, looks: &DecisionLooks) -> Option<MetricDays> {
         // x grows with days^β. β counts as 1 while it is unknown.
         let days = |needed: f64| so_far * (needed / x).powf(1.0 / growth.unwrap_or(1.0));
-        let by_design = needs.designs().filter_map(|design| {
-            let (needed, weeks) = needs.need(design, days)?;
+        let by_design = looks.0.iter().filter_map(|(design, looks)| {
+            let has_enough = |(x, weeks): &&(f64, u32)| days(*x) <= WEEK * f64::from(*weeks);
+            let &(needed, weeks) = looks.iter().find(has_enough)?;
             let information = x / needed;
             let need = Need {
                 x: needed,
@@ -262,13 +272,22 @@ impl MetricDays {
                 information,
                 information_per_day: information / so_far,
             };
-            Some((design, need))
+            Some((*design, need))
         });
         (x > 0.0 && x.is_finite()).then(|| MetricDays {
             control: None,
             x,
             growth,
             needs: by_design.collect(),
+        })
+    }
+
+    /// Returns the days from the start until the design of these settings has enough information at a decision look.
+    pub(super) fn days_to_decision(&self, settings: &Settings, needs: &Needs) -> Option<f64> {
+        let need = self.needs.get(&TestDesign::of(settings))?;
+        Some(match needs.every_look_decides() {
+            true => need.days,
+            false => WEEK * f64::from(need.weeks),
         })
     }
 }
@@ -337,6 +356,7 @@ pub fn days(
 pub fn of_looks(grown: &InformationGrowth, needs: &Needs) -> ExperimentDays {
     let days = |as_of_ms: i64| (as_of_ms - grown.since_ms) as f64 / DAY_MS;
     let so_far = days(grown.now.as_of_ms);
+    let looks = needs.looks();
     let metric = |id: &String, x: f64| {
         let growth = grown.earlier.as_ref().and_then(|earlier| {
             let [mut before, mut after] = [0.0, 0.0];
@@ -349,7 +369,7 @@ pub fn of_looks(grown: &InformationGrowth, needs: &Needs) -> ExperimentDays {
             }
             growth(before, after, so_far / days(earlier.as_of_ms))
         });
-        MetricDays::new(x, so_far, growth, needs)
+        MetricDays::new(x, so_far, growth, &looks)
     };
     let arms = grown.now.arms.iter().map(|(name, metrics)| {
         let metrics = metrics.iter().map(|(id, x)| (id.clone(), metric(id, *x)));

@@ -8,6 +8,7 @@ use std::fmt;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 use super::definition::name_of;
+use super::harm::HarmBound;
 use super::probability::in_words;
 use super::settings::Goal;
 use super::test_state::DecidedLook;
@@ -134,6 +135,8 @@ pub struct HarmFact {
     pub since_day: Option<u32>,
     /// True if its interval now lies on the better side of 0.
     pub is_better_now: bool,
+    /// One-sided bound of this look, if it is worse than 0 while the two-sided interval includes 0.
+    pub at_least: Option<HarmBound>,
 }
 
 /// A primary metric at a decision look, oriented so that above 0 is better.
@@ -254,6 +257,9 @@ impl DecisionFacts<'_> {
         if let Some(day) = harm.since_day {
             reason += &format!(", since day {day}");
         }
+        if let Some(at_least) = harm.at_least {
+            reason += &format!(", {}", at_least.in_words());
+        }
         if harm.is_better_now {
             reason += ", but its interval is now on the better side of 0";
         }
@@ -281,10 +287,13 @@ impl DecisionFacts<'_> {
 
     /// Returns the state between two decision looks.
     fn between(&self) -> ReasonedState {
-        let nothing = || {
-            self.wait
+        // Days are missing only until the first decision look. After it, its reason is what is missing.
+        let nothing = || match self.previous.and_then(|previous| Some((previous, previous.at?))) {
+            Some((previous, at)) => format!("{} on day {}", previous.reason, at.day),
+            None => self
+                .wait
                 .clone()
-                .unwrap_or_else(|| "nothing is decided".to_owned())
+                .unwrap_or_else(|| "nothing is decided".to_owned()),
         };
         match self.previous {
             // Decisions of the earlier rule were stored without their look.

@@ -243,7 +243,7 @@ fn experiments_are_sorted_by_verdict_then_by_name() {
 fn an_experiment_has_its_verdict_as_a_sentence() {
     let arms = ["a", "b", "c"].map(|name| small("e", name)).to_vec();
     let verdict = answer(&compared(), arms.clone(), "")["experiments"][0]["verdict"].clone();
-    let sentence = "too early: 8.2 of 14 days, next decision Tue 25 Nov; so far b against a: hit ratio@5 +12.0% (−4.0% to +28.0%), \
+    let sentence = "not decided yet: no primary metric differs significantly on day 7, next decision Tue 25 Nov; so far b against a: hit ratio@5 +12.0% (−4.0% to +28.0%), \
                     28.00% against 25.00%, 4,000 lists each, split as planned";
     assert_eq!(
         (&verdict["badge"], &verdict["sentence"]),
@@ -304,7 +304,10 @@ fn an_experiment_shows_the_last_look_at_its_arms() {
     let reported = comparison(1).unwrap();
     assert_eq!(
         (&reported["arm"], &reported["reason"]),
-        (&json!("b"), &json!("8.2 of 14 days"))
+        (
+            &json!("b"),
+            &json!("no primary metric differs significantly on day 7")
+        )
     );
     assert_eq!(reported["checks"]["srm"], json!({"p": 0.75}));
     assert_eq!(comparison(2).unwrap().get("state"), None, "it has no share");
