@@ -34,6 +34,10 @@ fn one_event_two_days_ahead_empties_no_window() {
     assert_eq!(lists(&stage), [2, 3], "in total it counts at once");
     let live_end_ms = stage.snapshot().live_end_ms.expect("events were read");
     assert_eq!(live_end_ms, stage.now_ms + 1000, "as far as max_future allows");
+    // Nothing is lost yet, so numbers are right.
+    let reported = stage.telemetry.warnings();
+    assert_eq!(reported[0].severity, Severity::Warning, "{reported:?}");
+    assert!(reported[0].message.contains("0 later events"), "{reported:?}");
     // Later records in its partition are late, as the rules demand; the other partition continues.
     stage.list(0, 2, "r-2", stage.now_ms);
     stage.list(1, 1, "r-3", stage.now_ms);
