@@ -391,7 +391,7 @@ impl<'a> ComparedLook<'a> {
                 "; {n_wins} of {n_arms} arms {}",
                 match self.settings.goal {
                     Goal::Superior if n_wins == 1 => "beats it",
-                    Goal::Superior => "beat it",
+                    Goal::Superior => "beat it, not compared with each other",
                     Goal::NonInferior if n_wins == 1 => "is not worse",
                     Goal::NonInferior => "are not worse",
                 }

@@ -127,7 +127,9 @@ class Charts {
   }
 
   #drawForest() {
-    drawForest($(".forest", this.#section), this.#experiment, this.#arms(), (name) => this.#colour(name));
+    const forest = $(".forest", this.#section);
+    drawForest(forest, this.#experiment, this.#arms(), (name) => this.#colour(name));
+    attribute(forest, "data-as-of", this.#experiment.looks?.as_of);
   }
 
   /** Draws the selection of a metric: the primaries, and those selected for the table. */

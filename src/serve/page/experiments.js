@@ -50,7 +50,7 @@ function drawFolded({ folded = [], n_folded: n = 0 }) {
   const node = $("#folded");
   node.hidden = n === 0;
   text($("span", node), `${some(n, "name")} with few lists ${n === 1 ? "is" : "are"} not shown, perhaps misspelled:`);
-  keyed(node, folded, ({ name }) => name, foldedName);
+  keyed($(".names", node), folded, ({ name }) => name, foldedName);
   text($("small", node), n > folded.length ? `and ${count(n - folded.length)} more` : "");
 }
 

@@ -122,7 +122,7 @@ fn names_the_winner_with_the_highest_lower_end_and_counts_all() {
     ]);
     world.check(
         Badge::Win,
-        "neural beats control: CTR@10 +29.0% (+24.0% to +34.0%), 12.90% against 10.00%, 18,411 against 18,511 lists, split as planned; 2 of 3 arms beat it",
+        "neural beats control: CTR@10 +29.0% (+24.0% to +34.0%), 12.90% against 10.00%, 18,411 against 18,511 lists, split as planned; 2 of 3 arms beat it, not compared with each other",
     );
     assert_eq!(world.headline().arm.as_deref(), Some("neural"));
     world
@@ -131,7 +131,7 @@ fn names_the_winner_with_the_highest_lower_end_and_counts_all() {
         .insert("draft".to_owned(), arm(ArmState::Harm, [-0.3, -0.2, -0.1]));
     let words = world.headline().sentence(str::to_owned);
     assert!(
-        words.ends_with("; 2 of 3 arms beat it; draft is worse"),
+        words.ends_with("; 2 of 3 arms beat it, not compared with each other; draft is worse"),
         "{words}"
     );
 }
