@@ -1,12 +1,13 @@
 // Opens the live page at one look, and checks that it says no more than the look shows.
 //
-//   wording.mjs URL WHAT    with one of the checks below
+//   wording.mjs URL WHAT [FOLDER]    with one of the checks below; pictures go into the folder
 
 import assert from "node:assert/strict";
+import { join } from "node:path";
 
 import { PATIENCE, checkAccessibility, checkWidth, hands, pollUntil, withPage } from "./launch.mjs";
 
-const [url, what] = process.argv.slice(2);
+const [url, what, folder] = process.argv.slice(2);
 
 const CHECKS = {
   /** The goal is not to be worse, and the lift is below 0. */
@@ -53,7 +54,7 @@ const CHECKS = {
     await pick("window", "1h");
     await pollUntil(() => shown("blend"), ([, bases]) => bases.startsWith("1 list"));
     await pick("window", "total");
-    await of("forest").scrollIntoViewIfNeeded();
+    await of("charts").scrollIntoViewIfNeeded();
     const tick = of("forest-line", { arm: "blend", metric: "ctr" }).locator(".margin");
     await pollUntil(() => tick.evaluate((node) => parseFloat(node.getAttribute("x1"))), (left) => left > 0 && left < 50);
   },
@@ -133,6 +134,7 @@ await withPage(url, { script: SCRIPTS[what], viewport: { width: 1440, height: 90
     await page.setViewportSize({ width, height: 844 });
     await checkWidth(page);
     await checkAccessibility(page, `${what}, ${width} wide`);
+    if (folder) await page.screenshot({ path: join(folder, `${what}-${width}.png`), fullPage: true });
   }
   assert.deepEqual(objections, []);
 });

@@ -229,7 +229,8 @@ fn check_wording(show: fn(&LookedAt), what: &str) {
     let server = LookedAt::start();
     show(&server);
     let url = format!("http://{}/", server.address);
-    let said = browser::run("wording.mjs", &[&url, what], Duration::from_secs(120));
+    let folder = std::env::var("ABGAUGE_WORDING_PICTURES").unwrap_or_default();
+    let said = browser::run("wording.mjs", &[&url, what, &folder], Duration::from_secs(120));
     assert!(said.contains("all is well"), "{said}");
 }
 
