@@ -130,7 +130,7 @@ await withPage(url, options, async (page, objections) => {
   await of("comparison", "blend").locator("summary").click();
   console.log("look again");
   await pollUntil(() => words(of("decision", "neural")), (said) => said === "Better");
-  assert.equal(await words(of("decision-reason", "neural")), "promote: no primary metric differs significantly on day 7");
+  assert.equal(await words(of("decision-reason", "neural")), "promote: MRR@5 is better, p = 0.02, decided on day 7");
   assert.equal((await cells("neural", "mrr@5"))[0], "+12.0%");
   assert.equal(await locate("held").first().isVisible(), false, "looks keep up");
   assert.equal(await of("comparison", "blend").evaluate(({ open }) => open), false);

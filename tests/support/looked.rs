@@ -500,6 +500,7 @@ fn arm_report(state: Option<ArmState>) -> ArmReport {
             state,
             reason: match state {
                 ArmState::Collecting => "64 of 100 expected hits".to_owned(),
+                ArmState::Win => "MRR@5 is better, p = 0.02, decided on day 7".to_owned(),
                 ArmState::InvalidSrm => "sample ratio mismatch, p = 0.0004".to_owned(),
                 _ => "no primary metric differs significantly on day 7".to_owned(),
             },

@@ -211,8 +211,11 @@ fn add_waiting(shared: &Shared, grown: &InformationGrowth, arms: &mut BTreeMap<S
     let settings = shared.settings;
     let needs = Needs::new(settings, shared.n_treatments);
     let days = days::of_looks(grown, &needs);
+    // Growth is unknown at a file's only look, and at a first look without a start.
+    let has_growth = days.so_far > 0.0;
     for (name, arm) in arms {
-        for (id, metric) in days.arms.get(name).into_iter().flat_map(|arm| &arm.metrics) {
+        let needed = days.arms.get(name).filter(|_| has_growth);
+        for (id, metric) in needed.into_iter().flat_map(|arm| &arm.metrics) {
             if let (Some(shown), Some(metric)) = (arm.metrics.get_mut(id), metric) {
                 shown.days_needed = metric.days_to_decision(settings, &needs);
             }

@@ -347,7 +347,7 @@ impl<'a> ComparedLook<'a> {
             return self.win(best, wins.len(), &worse, arms.len());
         }
         if let Some(first) = self.worst(&worse) {
-            return self.harm(first, worse.len(), arms.len());
+            return self.harm(first, &worse, arms.len());
         }
         if self.settings.shares.is_empty() {
             let headline = Headline::new(Badge::Uncompared, None);
@@ -397,7 +397,7 @@ impl<'a> ComparedLook<'a> {
                 }
             )),
         };
-        named_invalid(named_others(headline, worse), &self.unread())
+        named_invalid(self.named_others(headline, worse), &self.unread())
     }
 
     /// Arms whose numbers must not be used.
@@ -407,7 +407,7 @@ impl<'a> ComparedLook<'a> {
         arms
     }
 
-    fn harm(&self, first: TestedArm, n_worse: usize, n_arms: usize) -> Headline {
+    fn harm(&self, first: TestedArm, worse: &[TestedArm], n_arms: usize) -> Headline {
         let headline = Headline::new(Badge::Harm, Some(first.name)).name(first.name);
         let headline = headline.labeled(Label::of(self.settings, first.of));
         let worst = self.worst_metric(&first);
@@ -429,9 +429,34 @@ impl<'a> ComparedLook<'a> {
         match n_arms {
             0 | 1 => headline,
             _ => headline.text(format!(
-                "; {n_worse} of {n_arms} arms {}, none is better",
-                if n_worse == 1 { "is worse" } else { "are worse" }
+                "; {} of {n_arms} arms {}, none is better",
+                worse.len(),
+                self.are_worse(worse)
             )),
+        }
+    }
+
+    /// Adds "; blend and 2 more are worse".
+    fn named_others(&self, headline: Headline, worse: &[TestedArm]) -> Headline {
+        let Some((first, rest)) = worse.split_first() else {
+            return headline;
+        };
+        let headline = headline.text("; ").name(first.name);
+        let more = match rest.len() {
+            0 => String::new(),
+            n => format!(" and {n} more"),
+        };
+        headline.text(format!("{more} {}", self.are_worse(worse)))
+    }
+
+    /// Writes "is worse", or how sure that is of several arms.
+    fn are_worse(&self, arms: &[TestedArm]) -> String {
+        let is_probable = |arm: &TestedArm| Label::of(self.settings, arm.of) == Some(Label::ProbablyHarmful);
+        let verb = if arms.len() == 1 { "is" } else { "are" };
+        match arms.iter().filter(|arm| is_probable(arm)).count() {
+            0 => format!("{verb} worse"),
+            n if n == arms.len() => format!("{verb} probably worse"),
+            _ => format!("{verb} worse or probably worse"),
         }
     }
 
@@ -738,18 +763,6 @@ fn lift(key: &str, lift: Option<f64>, ends: Option<Interval>) -> String {
         (Some(lift), Some(ends)) => format!("{name} {} ({})", percent(lift), interval(ends)),
         (Some(lift), None) => format!("{name} {}, no interval yet", percent(lift)),
         _ => format!("{name} not known yet"),
-    }
-}
-
-/// Adds "; blend and 2 more are worse".
-fn named_others(headline: Headline, worse: &[TestedArm]) -> Headline {
-    match worse {
-        [] => headline,
-        [one] => headline.text("; ").name(one.name).text(" is worse"),
-        [one, rest @ ..] => {
-            let headline = headline.text("; ").name(one.name);
-            headline.text(format!(" and {} more are worse", rest.len()))
-        }
     }
 }
 

@@ -134,9 +134,9 @@ function drawState() {
   attribute($("#shows .count"), "aria-label", some(rest.length, "more message"));
 }
 
-/** One plain sentence of a message. Operations have the rest. */
-function plain({ message, runbook }) {
-  if (PLAIN[runbook] !== undefined) return `${PLAIN[runbook]}.`;
+/** One plain sentence of a message, and since when it is so. Operations have the rest. */
+function plain({ message, runbook, since_ms: since }) {
+  if (PLAIN[runbook] !== undefined) return `${PLAIN[runbook]}${since === undefined ? "" : `, since ${date(since)} ${clock(since).slice(0, 5)}`}.`;
   return message.length > MAX_SAID ? `${message.slice(0, message.lastIndexOf(" ", MAX_SAID))} …` : message;
 }
 

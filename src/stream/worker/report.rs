@@ -749,7 +749,7 @@ impl WorkerReport {
             );
             warnings.push(Warning::new(warning).see("AbgaugeLogLinesLost"));
         }
-        self.telemetry.set_warnings(warnings);
+        self.telemetry.set_warnings(warnings, round.now_ms);
     }
 }
 

@@ -345,7 +345,8 @@ fn an_arm_waits_for_days_and_information_until_it_is_decided() {
         ..Truth::default()
     };
     let mut world = World::new().with(|settings| settings.mde = 0.01);
-    world.go(1.0, slightly);
+    let first = world.go(1.0, slightly);
+    assert_eq!(metric(&first).days_needed, None, "nothing is known about growth");
     let report = world.go(2.0, slightly);
     let waiting = arm(&report).waiting.clone().expect("it waits");
     assert_eq!((waiting.days, waiting.min_days), (3.0, Some(7.0)));

@@ -659,6 +659,23 @@ fn harm_within_its_interval_shows_the_one_sided_bound() {
          97.5%), 9.94% against 10.00%, 18,211 against 18,311 lists, split as planned",
     );
     assert_eq!(world.headline().label, Label::ProbablyHarmful);
+    // The count of arms is no surer than the badge.
+    let mut two = World::new(&[
+        ("blend", ArmState::NoDecision, [-0.1, 0.0, 0.1]),
+        ("neural", ArmState::Harm, [-0.013, -0.006, 0.001]),
+    ]);
+    let end = |world: &World| {
+        let words = world.headline().sentence(str::to_owned);
+        words.rsplit_once("; ").expect("there is one").1.to_owned()
+    };
+    assert_eq!(end(&two), "1 of 2 arms is probably worse, none is better");
+    two.report
+        .arms
+        .insert("blend".to_owned(), arm(ArmState::Loss, [-0.3, -0.2, -0.1]));
+    assert_eq!(
+        end(&two),
+        "2 of 2 arms are worse or probably worse, none is better"
+    );
 }
 
 #[test]

@@ -44,11 +44,14 @@ fn one_event_two_days_ahead_empties_no_window() {
     stage.pass(1000);
     assert_eq!(lists(&stage), [3, 4]);
     assert_eq!(n_records(&stage, "served", "late"), 1);
+    let since_ms = reported[0].since_ms;
+    assert!(since_ms.is_some());
     let reported = stage.telemetry.warnings();
     assert_eq!(reported.len(), 1, "{reported:?}");
     assert_eq!(
-        (reported[0].severity, reported[0].runbook),
-        (Severity::Critical, Some("AbgaugeEventAhead"))
+        (reported[0].severity, reported[0].runbook, reported[0].since_ms),
+        (Severity::Critical, Some("AbgaugeEventAhead"), since_ms),
+        "it is the same problem"
     );
     let expected = "topic `served`, partition 0: the event at offset 1 lies 47 hours ahead of the clock; 1 later event in \
                     that partition has been counted as late because of it.";
