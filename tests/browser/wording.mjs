@@ -31,7 +31,7 @@ const CHECKS = {
     assert.equal((await facts("neural"))[0], "MRR@5: harm found 2025-11-18; at least 0.4% worse (one-sided 97.5%). The two-sided interval includes 0.");
   },
 
-  /** What was decided stays, and is not shown beside an interval that includes 0 without an explanation. */
+  /** A decision stays, and is explained next to an interval that includes 0. */
   async "lost and open again"({ words, of }) {
     assert.match(await words(of("verdict")), /^Probably harmful neural was worse than base: MRR@5 −6\.0% \(−9\.0% to −3\.0%\), decided Tue 18 Nov, day 7; since then its interval has come to include 0/);
     for (const testid of ["arm-state", "decision"]) assert.equal(await words(of(testid, { arm: "neural" })), "Probably harmful");
@@ -39,7 +39,7 @@ const CHECKS = {
     assert.equal(await words(of("difference", { arm: "neural", metric: "mrr" })), "−6.0% (−9.0% to −3.0%), decided 2025-11-18", "the table shows what the sentence shows");
   },
 
-  /** After a decision look without a decision, days are not what is missing. */
+  /** After a decision look without a decision, more than days is missing. */
   async "what is missing"({ page, words, of, facts, pick }) {
     assert.match(
       await words(of("verdict")),

@@ -15,6 +15,7 @@
 mod running;
 mod traffic;
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -125,9 +126,31 @@ pub struct Needs {
     pub may_plan: bool,
 }
 
-/// x and week of the decision looks of each design.
+/// Decision looks within two years. Their x is computed once for all metrics, as far as it is needed.
 #[derive(Debug)]
-pub struct DecisionLooks(Vec<(TestDesign, Vec<(f64, u32)>)>);
+pub struct DecisionLooks<'a> {
+    needs: &'a Needs,
+    /// Week of the first one.
+    first: u32,
+    /// x of each look, by design.
+    x: Vec<(TestDesign, Vec<OnceCell<f64>>)>,
+}
+
+impl DecisionLooks<'_> {
+    /// Returns x and week of the first look of a design that has enough information. `days` returns when an x is reached.
+    fn first_with_enough(
+        &self,
+        (design, x): &(TestDesign, Vec<OnceCell<f64>>),
+        days: impl Fn(f64) -> f64,
+    ) -> Option<(f64, u32)> {
+        let mut looks = (1..).zip(x).map(|(k, x)| {
+            // Later weekly looks test at a smaller share of α, so each has a need of its own.
+            let x = *x.get_or_init(|| self.needs.x(*design, k));
+            (x, self.first + k - 1)
+        });
+        looks.find(|(x, weeks)| days(*x) <= WEEK * f64::from(*weeks))
+    }
+}
 
 /// Reason why nothing can be estimated.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -229,22 +252,22 @@ impl Needs {
         plan.x()
     }
 
-    /// Returns the decision looks within two years, by design.
-    pub fn looks(&self) -> DecisionLooks {
-        let first = if self.every_look_decides() {
-            1
-        } else {
-            whole_weeks(self.min_days)
+    /// Returns the decision looks of all valid designs.
+    pub fn looks(&self) -> DecisionLooks<'_> {
+        self.looks_of(self.designs().collect())
+    }
+
+    fn looks_of(&self, designs: Vec<TestDesign>) -> DecisionLooks<'_> {
+        let first = match self.every_look_decides() {
+            true => 1,
+            false => whole_weeks(self.min_days),
         };
-        // Later weekly looks test at a smaller share of α, so each has a need of its own.
-        let looks = |design: TestDesign| {
-            (first..=MAX_WEEKS).map(move |weeks| (self.x(design, weeks - first + 1), weeks))
-        };
-        DecisionLooks(
-            self.designs()
-                .map(|design| (design, looks(design).collect()))
-                .collect(),
-        )
+        let looks = || (first..=MAX_WEEKS).map(|_| OnceCell::new()).collect();
+        DecisionLooks {
+            needs: self,
+            first,
+            x: designs.into_iter().map(|design| (design, looks())).collect(),
+        }
     }
 
     fn every_look_decides(&self) -> bool {
@@ -261,9 +284,8 @@ impl MetricDays {
     fn new(x: f64, so_far: f64, growth: Option<f64>, looks: &DecisionLooks) -> Option<MetricDays> {
         // x grows with days^β. β counts as 1 while it is unknown.
         let days = |needed: f64| so_far * (needed / x).powf(1.0 / growth.unwrap_or(1.0));
-        let by_design = looks.0.iter().filter_map(|(design, looks)| {
-            let has_enough = |(x, weeks): &&(f64, u32)| days(*x) <= WEEK * f64::from(*weeks);
-            let &(needed, weeks) = looks.iter().find(has_enough)?;
+        let by_design = looks.x.iter().filter_map(|of_design| {
+            let (needed, weeks) = looks.first_with_enough(of_design, days)?;
             let information = x / needed;
             let need = Need {
                 x: needed,
@@ -272,22 +294,13 @@ impl MetricDays {
                 information,
                 information_per_day: information / so_far,
             };
-            Some((*design, need))
+            Some((of_design.0, need))
         });
         (x > 0.0 && x.is_finite()).then(|| MetricDays {
             control: None,
             x,
             growth,
             needs: by_design.collect(),
-        })
-    }
-
-    /// Returns the days from the start until the design of these settings has enough information at a decision look.
-    pub(super) fn days_to_decision(&self, settings: &Settings, needs: &Needs) -> Option<f64> {
-        let need = self.needs.get(&TestDesign::of(settings))?;
-        Some(match needs.every_look_decides() {
-            true => need.days,
-            false => WEEK * f64::from(need.weeks),
         })
     }
 }
@@ -354,9 +367,39 @@ pub fn days(
 
 /// Estimates the requirements of primaries from the x of looks at a running experiment. Arms without an x have no metric.
 pub fn of_looks(grown: &InformationGrowth, needs: &Needs) -> ExperimentDays {
+    of_designs(grown, &needs.looks())
+}
+
+/// Estimates the days from the start until decision looks of the configured design have enough information, by arm and primary.
+pub(super) fn until_decisions(
+    settings: &Settings,
+    grown: &InformationGrowth,
+    n_treatments: usize,
+) -> BTreeMap<String, BTreeMap<String, f64>> {
+    let (needs, design) = (Needs::new(settings, n_treatments), TestDesign::of(settings));
+    let designs = needs.designs().filter(|valid| *valid == design).collect();
+    let estimated = of_designs(grown, &needs.looks_of(designs));
+    let days = |metric: MetricDays| {
+        let need = metric.needs.get(&design)?;
+        Some(match needs.every_look_decides() {
+            true => need.days,
+            false => WEEK * f64::from(need.weeks),
+        })
+    };
+    let of_arm = |arm: ArmDays| {
+        let metrics = arm.metrics.into_iter();
+        metrics
+            .filter_map(|(id, metric)| Some((id, days(metric?)?)))
+            .collect()
+    };
+    // Growth is unknown at a file's only look, and at a first look without a start.
+    let arms = estimated.arms.into_iter().filter(|_| estimated.so_far > 0.0);
+    arms.map(|(name, arm)| (name, of_arm(arm))).collect()
+}
+
+fn of_designs(grown: &InformationGrowth, looks: &DecisionLooks) -> ExperimentDays {
     let days = |as_of_ms: i64| (as_of_ms - grown.since_ms) as f64 / DAY_MS;
     let so_far = days(grown.now.as_of_ms);
-    let looks = needs.looks();
     let metric = |id: &String, x: f64| {
         let growth = grown.earlier.as_ref().and_then(|earlier| {
             let [mut before, mut after] = [0.0, 0.0];
@@ -369,7 +412,7 @@ pub fn of_looks(grown: &InformationGrowth, needs: &Needs) -> ExperimentDays {
             }
             growth(before, after, so_far / days(earlier.as_of_ms))
         });
-        MetricDays::new(x, so_far, growth, &looks)
+        MetricDays::new(x, so_far, growth, looks)
     };
     let arms = grown.now.arms.iter().map(|(name, metrics)| {
         let metrics = metrics.iter().map(|(id, x)| (id.clone(), metric(id, *x)));

@@ -287,7 +287,7 @@ impl DecisionFacts<'_> {
 
     /// Returns the state between two decision looks.
     fn between(&self) -> ReasonedState {
-        // Days are missing only until the first decision look. After it, its reason is what is missing.
+        // Days are missing only until the first decision look. Its reason stays until the next one.
         let nothing = || match self.previous.and_then(|previous| Some((previous, previous.at?))) {
             Some((previous, at)) => format!("{} on day {}", previous.reason, at.day),
             None => self

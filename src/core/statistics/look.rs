@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use super::arm::LookedArm;
 use super::calendar::{Calendar, LookSpan};
-use super::days::{self, Needs};
+use super::days;
 use super::decision::{ArmState, Basis, Decision, dated};
 use super::facts::Shared;
 use super::family;
@@ -206,18 +206,14 @@ fn judge_guardrails(settings: &Settings, arm: &LookedArm, report: &mut ArmReport
     }
 }
 
-/// Adds the days that primaries need, and what arms without a decision wait for.
+/// Adds the days that primaries need, and the conditions that arms without a decision have not met.
 fn add_waiting(shared: &Shared, grown: &InformationGrowth, arms: &mut BTreeMap<String, ArmReport>) {
     let settings = shared.settings;
-    let needs = Needs::new(settings, shared.n_treatments);
-    let days = days::of_looks(grown, &needs);
-    // Growth is unknown at a file's only look, and at a first look without a start.
-    let has_growth = days.so_far > 0.0;
+    let days = days::until_decisions(settings, grown, shared.n_treatments);
     for (name, arm) in arms {
-        let needed = days.arms.get(name).filter(|_| has_growth);
-        for (id, metric) in needed.into_iter().flat_map(|arm| &arm.metrics) {
-            if let (Some(shown), Some(metric)) = (arm.metrics.get_mut(id), metric) {
-                shown.days_needed = metric.days_to_decision(settings, &needs);
+        for (id, days) in days.get(name).into_iter().flatten() {
+            if let Some(shown) = arm.metrics.get_mut(id) {
+                shown.days_needed = Some(*days);
             }
         }
         arm.waiting = Waiting::of(settings, arm, shared.calendar.days());

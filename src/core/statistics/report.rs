@@ -63,7 +63,7 @@ pub struct ArmReport {
     /// Metric of a current win or loss whose interval now contains 0.
     #[serde(skip)]
     pub open_again: Option<String>,
-    /// What a state without a decision waits for. None for other states, without shares, and for a file.
+    /// Conditions for a decision that are not met. None for a state with a decision, without shares, and for a file.
     #[serde(rename = "waits_for", skip_serializing_if = "Option::is_none")]
     pub waiting: Option<Waiting>,
     /// Notes on its numbers.

@@ -1,4 +1,4 @@
-//! What an arm without a decision waits for.
+//! Conditions for a decision that an arm has not met.
 
 use serde::Serialize;
 
@@ -26,7 +26,7 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// Returns what an arm waits for, given its report and the days since the start. None if it has a decision or cannot get one.
+    /// Returns the unmet conditions of an arm, given its report and the days since the start. None if it has a decision or cannot get one.
     pub(super) fn of(settings: &Settings, arm: &ArmReport, days: f64) -> Option<Waiting> {
         let is_waiting = matches!(
             arm.decision.as_ref()?.state,

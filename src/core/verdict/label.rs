@@ -32,7 +32,7 @@ impl Label {
                 Goal::Superior => Label::Better,
                 Goal::NonInferior => Label::NotWorse,
             },
-            // The decision stands, but the interval shown now no longer agrees with it.
+            // The decision is still current, but the interval of this look does not agree with it.
             ArmState::Loss if arm.open_again.is_some() => Label::ProbablyHarmful,
             ArmState::Loss => Label::Worse,
             // Harm is tested one-sided and over all looks, so the interval shown next to it may include 0.

@@ -550,7 +550,7 @@ impl<'a> ComparedLook<'a> {
         named_invalid(self.so_far(headline, "; so far "), &self.unread())
     }
 
-    /// Writes what a decision waits for besides days: "; waiting for the guardrail MRR: may be down 13.9%, 5.0% allowed; data
+    /// Writes the missing conditions besides days: "; waiting for the guardrail MRR: may be down 13.9%, 5.0% allowed; data
     /// collected for a 5.0% effect: 20%, about 56 days in all".
     fn missing(&self, arm: &TestedArm) -> String {
         let Some(waiting) = &arm.of.waiting else {

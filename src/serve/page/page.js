@@ -24,7 +24,7 @@ const PLAIN = {
   AbgaugeExactnessLost: "Numbers are not exact: records were left out",
   AbgaugeMisplacedKeys: "Clicks may find no list: records are in unexpected partitions",
   AbgaugePartitionersDiffer: "Clicks are being lost: producers use different partitioners",
-  AbgaugePartitionHeld: "Numbers stand still: a record cannot be read yet",
+  AbgaugePartitionHeld: "Numbers do not move: a record cannot be read yet",
   AbgaugeRecordsShed: "Records are being dropped: memory is at its limit",
 };
 

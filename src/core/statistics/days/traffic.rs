@@ -67,8 +67,8 @@ impl PastTraffic<'_> {
         let tau = self.settings.mde * pooled(id, [arm, control])?;
         let x = tau * tau / variance;
         let growth = self.growth(id);
-        let looks = Needs::new(self.settings, self.n_treatments).looks();
-        let metric = MetricDays::new(x, self.sums.days, growth, &looks)?;
+        let needs = Needs::new(self.settings, self.n_treatments);
+        let metric = MetricDays::new(x, self.sums.days, growth, &needs.looks())?;
         Some(MetricDays {
             control: pooled(id, [control]).filter(|_| !per_user::is_per_user(id)),
             ..metric

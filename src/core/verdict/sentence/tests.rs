@@ -724,7 +724,7 @@ fn an_open_experiment_shows_what_is_missing() {
         words.split("; so far").next().expect("there is one").to_owned()
     };
     let world = |lift| World::new(&[("neural", ArmState::NoDecision, lift)]);
-    // No primary is better yet, so guardrails are not what delays the decision.
+    // No primary is better yet, so guardrails do not delay the decision.
     assert_eq!(
         claim(world([-0.1, 0.05, 0.2]).waiting("neural", 0.2, None)),
         "too early: 3.2 of 7 days; data collected for a 5.0% effect: 20%, next decision Thu 8 Jan"
@@ -734,7 +734,7 @@ fn an_open_experiment_shows_what_is_missing() {
         "too early: 3.2 of 7 days; waiting for the guardrail MRR: may be down 13.9%, 5.0% allowed; data collected for a 5.0% effect: 20%, about 56 days in all, \
          next decision Thu 8 Jan"
     );
-    // After a decision look, days are not what is missing.
+    // After a decision look, more than days is missing.
     let mut looked = world([-0.1, 0.05, 0.2])
         .waiting("neural", 1.3, Some(7.0))
         .decided("neural", [-0.1, 0.05, 0.2]);
