@@ -38,7 +38,7 @@ await withPage(url, options, async (page, objections) => {
   await locate("comparison").first().waitFor(PATIENCE);
   assert.deepEqual(await all("comparison", "data-arm"), [hostile, "blend", "neural", "shadow"]);
   assert.deepEqual(await Promise.all((await locate("looks").locator("h3").all()).map(words)), ["Compared with base", "Each arm on its own"]);
-  assert.equal(await words(locate("as-of").first()), "All lists settled from 2025-11-11 19:20 to 2025-11-19 23:30. The sentence, the lifts, with 95% intervals, and the settled values are as of then.");
+  assert.equal(await words(locate("as-of").first()), "All lists settled from 2025-11-11 19:20 to 2025-11-19 23:30. The sentence, the lifts (95% intervals) and the settled values are as of then.");
   const mismatch = `Invalid do not trust this: users are split 23:31:23:23, but 25:25:25:25 was planned (base : ${hostile} : blend : neural)`;
   assert.equal(await said("ranker"), mismatch);
   assert.deepEqual(await locate("experiment", { experiment: "ranker" }).locator("[data-testid=sentence] bdi").allInnerTexts(), ["base", hostile, "blend", "neural"]);

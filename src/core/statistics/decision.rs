@@ -351,11 +351,14 @@ impl DecisionFacts<'_> {
     }
 
     fn open(&self) -> ReasonedState {
-        let reason = match self.failing() {
+        let reason = match (self.significant().next(), self.failing()) {
             _ if self.primaries.is_empty() => "no primary metric".to_owned(),
-            Some(guardrail) if self.significant().next().is_some() => {
-                format!("the guardrail {} is still open", name_of(&guardrail.metric))
-            }
+            // A primary that is worse would be a loss.
+            (Some(primary), Some(guardrail)) => format!(
+                "{} is better, but the guardrail {} is still open",
+                name_of(&primary.metric),
+                name_of(&guardrail.metric)
+            ),
             _ => "no primary metric differs significantly".to_owned(),
         };
         (ArmState::NoDecision, reason)
@@ -431,6 +434,11 @@ impl ArmState {
             ArmState::Win => "win",
             ArmState::NoEffect => "no_effect",
         }
+    }
+
+    /// Reports whether it is the result of a decision look.
+    pub fn is_decision(self) -> bool {
+        matches!(self, ArmState::Win | ArmState::Loss | ArmState::NoEffect)
     }
 
     pub fn verdict(self) -> Verdict {

@@ -180,10 +180,8 @@ fn report(
 
 /// Adds the states of an arm's guardrails: by the current decision if there is one, else by this look.
 fn judge_guardrails(settings: &Settings, arm: &LookedArm, report: &mut ArmReport) {
-    let is_decided = report.decision.as_ref().is_some_and(|decision| {
-        let decided = [ArmState::Win, ArmState::Loss, ArmState::NoEffect];
-        decided.contains(&decision.state)
-    });
+    let decision = report.decision.as_ref();
+    let is_decided = decision.is_some_and(|decision| decision.state.is_decision());
     for (id, margin) in &settings.guardrails {
         let (Some(metric), Some(looked)) = (report.metrics.get_mut(id), arm.metrics.get(id)) else {
             continue;

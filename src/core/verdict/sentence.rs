@@ -202,7 +202,7 @@ impl TestedArm<'_> {
     }
 
     fn has_decided(&self) -> bool {
-        self.is(&[ArmState::Win, ArmState::Loss, ArmState::NoEffect])
+        self.decision.state.is_decision()
     }
 
     fn open_again(&self) -> &'static str {

@@ -34,8 +34,8 @@ export function asOf(looks, { since_ms: since, settled_end_ms: settled }, hasAna
   if (looks?.as_of != null) {
     const range = `All lists settled from ${moment(Math.max(looks.start, since ?? looks.start))} to ${moment(looks.as_of)}.`;
     // The table shows other windows, views and profiles as of now.
-    const rest = hasAnalysis ? "the settled values are as of then" : "are as of then; values and counts in the table are current";
-    return `${range} The sentence${hasAnalysis ? "," : " and"} the lifts${atLevel(looks)} ${hasAnalysis ? "and " : ""}${rest}.`;
+    if (hasAnalysis) return `${range} The sentence, the lifts${atLevel(looks)} and the settled values are as of then.`;
+    return `${range} The sentence and the lifts${atLevel(looks)} are as of then; values and counts in the table are current.`;
   }
   if (looks != null || since == null || settled == null || settled < since) return "";
   return `Settled lists from ${moment(since)} to ${moment(settled)}.`;
@@ -51,7 +51,7 @@ export function planning(looks, { badge }) {
 
 /** Confidence level of the intervals. */
 function atLevel({ power }) {
-  return power == null ? "" : `, with ${percentage(1 - power.alpha, digitsOf(power.alpha * 100))} intervals,`;
+  return power == null ? "" : ` (${percentage(1 - power.alpha, digitsOf(power.alpha * 100))} intervals)`;
 }
 
 function moment(ms) {

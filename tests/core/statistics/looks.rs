@@ -133,7 +133,10 @@ fn an_open_guardrail_holds_back_a_win() {
     let mut world = World::new().with(guarded);
     let report = world.go(7.0, better());
     assert_eq!(state(&report), ArmState::NoDecision);
-    assert_eq!(reason(&report), "the guardrail lists per user is still open");
+    assert_eq!(
+        reason(&report),
+        "hit ratio is better, but the guardrail lists per user is still open"
+    );
     let guardrail = arm(&report).metrics[LISTS_PER_USER].guardrail.expect("it is one");
     assert_eq!(
         (guardrail.margin, guardrail.state),
@@ -149,7 +152,7 @@ fn an_open_guardrail_holds_back_a_win() {
     let report = world.look(0.9);
     assert_eq!(
         reason(&report),
-        "the guardrail lists per user is still open on day 7"
+        "hit ratio is better, but the guardrail lists per user is still open on day 7"
     );
 }
 

@@ -740,10 +740,10 @@ fn an_open_experiment_shows_what_is_missing() {
         .decided("neural", [-0.1, 0.05, 0.2]);
     let arm = looked.report.arms.get_mut("neural").expect("it is there");
     arm.decision.as_mut().expect("it is tested").reason =
-        "the guardrail MRR is still open on day 7".to_owned();
+        "CTR@10 is better, but the guardrail MRR is still open on day 7".to_owned();
     assert_eq!(
         claim(looked),
-        "not decided yet: the guardrail MRR is still open on day 7; waiting for the guardrail MRR: may be down 13.9%, 5.0% allowed; data collected for a 5.0% \
+        "not decided yet: CTR@10 is better, but the guardrail MRR is still open on day 7; waiting for the guardrail MRR: may be down 13.9%, 5.0% allowed; data collected for a 5.0% \
          effect: 130%, about 7 days in all, next decision Thu 8 Jan"
     );
 }
