@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { PATIENCE, checkAccessibility, checkTargets, checkWidth, hands, pollUntil, withPage } from "./launch.mjs";
+import { PATIENCE, changeAnswers, checkAccessibility, checkTargets, checkWidth, hands, pollUntil, withPage } from "./launch.mjs";
 
 const [url, folder] = process.argv.slice(2);
 const EXPERIMENTS = { layout: ["grid", "carousel"], ranker: ["control", "blend", "neural"] };
@@ -400,22 +400,9 @@ await withPage(url, options, async (page, objections) => {
 
   /** No green light beside a stream that loses its clicks, whatever the daemon itself warns of. */
   async function losses() {
-    const withResults = (results) => {
-      const Native = globalThis.EventSource;
-      globalThis.EventSource = class extends Native {
-        addEventListener(type, listen) {
-          const changed = ({ data }) => {
-            const answer = JSON.parse(data);
-            answer.stream.click_results = results;
-            listen({ data: JSON.stringify(answer) });
-          };
-          super.addEventListener(type, type === "message" ? changed : listen);
-        }
-      };
-    };
     for (const [unmatched, name, share] of [[40, "ready"], [60, "warned", "6.0"], [700, "wrong", "70.0"]]) {
       const context = await page.context().browser().newContext();
-      await context.addInitScript(withResults, { matched: 1000 - unmatched, unmatched });
+      await context.addInitScript(changeAnswers, { stream: { click_results: { matched: 1000 - unmatched, unmatched } } });
       const losing = await context.newPage();
       await losing.goto(url);
       await hands(losing).state(name);

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 
-import { PATIENCE, checkAccessibility, checkWidth, hands, pollUntil, withPage } from "./launch.mjs";
+import { PATIENCE, changeAnswers, checkAccessibility, checkWidth, hands, pollUntil, withPage } from "./launch.mjs";
 
 const [url, what, folder] = process.argv.slice(2);
 
@@ -89,29 +89,27 @@ const CHECKS = {
     await folded.locator("button").first().click();
     await pollUntil(() => new URL(page.url()).hash, (hash) => hash.includes("experiment=rankr"));
   },
+
+  /** No green light above a stream of which nothing is counted. */
+  async "nothing counted"({ page, words }) {
+    assert.equal(await words(page.locator("#state")), "numbers missing or wrong");
+    assert.equal(await words(page.locator("#reason")), "Nothing is counted: none of 54,694 records of topic served was accepted as a list, since 2025-11-19 12:00. What to do");
+  },
 };
 
-/** Scripts that run in the page before its own. */
-const SCRIPTS = {
-  "few lists": () => {
-    const Native = globalThis.EventSource;
-    globalThis.EventSource = class extends Native {
-      addEventListener(type, listen) {
-        const changed = ({ data }) => {
-          const folded = [{ name: "rankr", lists: 1 }, { name: "<b>", lists: 3 }];
-          listen({ data: JSON.stringify({ ...JSON.parse(data), folded, n_folded: 12 }) });
-        };
-        super.addEventListener(type, type === "message" ? changed : listen);
-      }
-    };
-  },
+/** Changes to every answer of the daemon, made in the page. */
+const CHANGES = {
+  "few lists": { folded: [{ name: "rankr", lists: 1 }, { name: "<b>", lists: 3 }], n_folded: 12 },
+  "nothing counted": { stream: { records: { served: { accepted: 0, ignored: 54_694 }, clicks: { accepted: 0 } }, since_ms: 1_763_553_600_000 } },
 };
 
 const ranker = (page) => page.locator('[data-testid=experiment][data-experiment="ranker"]');
 
-await withPage(url, { script: SCRIPTS[what], viewport: { width: 1440, height: 900 }, timezoneId: "UTC" }, async (page, objections) => {
+const script = { content: `(${changeAnswers})(${JSON.stringify(CHANGES[what] ?? {})})` };
+
+await withPage(url, { script, viewport: { width: 1440, height: 900 }, timezoneId: "UTC" }, async (page, objections) => {
   const { locate, state, pick } = hands(page);
-  await state("ready");
+  await state(what === "nothing counted" ? "wrong" : "ready");
   await ranker(page).locator("[data-testid=comparison]").first().waitFor(PATIENCE);
   const of = (testid, attributes = {}) => ranker(page).locator(`[data-testid="${testid}"]` + Object.entries(attributes).map(([name, it]) => `[data-${name}=${JSON.stringify(it)}]`).join(""));
   const words = (locator) => locator.innerText().then((text) => text.replaceAll(/\s+/g, " ").trim());

@@ -270,6 +270,11 @@ fn names_with_few_lists_are_one_line() {
 }
 
 #[test]
+fn a_stream_of_which_nothing_is_counted_is_red() {
+    check_wording(|server| server.look_undecided(None), "nothing counted");
+}
+
+#[test]
 fn charts_show_their_numbers_to_pointer_and_keys() {
     let mut demo = Daemon::demo(&TRAFFIC);
     demo.wait_until_ready();

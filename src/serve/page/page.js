@@ -17,7 +17,7 @@ import { clock, count, date, define, some, visible } from "./words.js";
 
 const MAX_WAITING = 5;
 /** Maximum characters of a warning at the top. The full text is among the operations. */
-const MAX_SAID = 100;
+const MAX_SAID = 120;
 /** Plain words at the top for warnings that start with places in the log, by runbook. */
 const PLAIN = {
   AbgaugeEventAhead: "Events have times in the future, and make others late",
