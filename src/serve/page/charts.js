@@ -11,7 +11,7 @@ import { drawRanks } from "./chart-ranks.js";
 import { drawSplit } from "./chart-split.js";
 import { $, attribute, keyed, note, stamp, text } from "./document.js";
 import { controlOf } from "./download.js";
-import { clock, count, date, digitsOf, metricOf, nameOf, near, number, percentage, signed, span, visible } from "./words.js";
+import { count, digitsOf, metricOf, moment, nameOf, near, number, percentage, signed, span, visible } from "./words.js";
 
 const PATH = "api/v1/view/charts";
 const PATIENCE_MS = 10_000;
@@ -287,10 +287,6 @@ function cellAt({ begins, cell }) {
 
 function upTo(times) {
   return (i) => `up to ${moment(times[i])}`;
-}
-
-function moment(ms) {
-  return `${date(ms)} ${clock(ms).slice(0, 5)}`;
 }
 
 function aboutCells({ cell, begins, openFrom }, window) {

@@ -2,7 +2,7 @@
 
 import { $, attribute, hintAtMore, keyed, lines, note, stamp, text } from "./document.js";
 import { drawOwn } from "./own.js";
-import { ROLES, STATES, clock, date, digitsOf, idsPerUser, metricOf, nameOf, number, percentage, probability, signed, some, stateOf, visible } from "./words.js";
+import { ROLES, STATES, date, digitsOf, idsPerUser, metricOf, moment, nameOf, number, percentage, probability, signed, some, stateOf, visible } from "./words.js";
 
 /** Looks are ten minutes of event time apart. A look that is late by more than two intervals is held back. */
 const LATE_MS = 20 * 60_000;
@@ -52,10 +52,6 @@ export function planning(looks, { badge }) {
 /** Confidence level of the intervals. */
 function atLevel({ power }) {
   return power == null ? "" : ` (${percentage(1 - power.alpha, digitsOf(power.alpha * 100))} intervals)`;
-}
-
-function moment(ms) {
-  return `${date(ms)} ${clock(ms).slice(0, 5)}`;
 }
 
 /** Sentences about causes that hold looks back, and about data that looks leave out. */

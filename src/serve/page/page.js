@@ -13,7 +13,7 @@ import { startDownloads } from "./download.js";
 import { drawExperiments } from "./experiments.js";
 import { Feed } from "./feed.js";
 import { drawHealth, drawStream, losses } from "./stream.js";
-import { clock, count, date, define, some, visible } from "./words.js";
+import { clock, count, date, define, moment, some, visible } from "./words.js";
 
 const MAX_WAITING = 5;
 /** Maximum characters of a warning at the top. The full text is among the operations. */
@@ -136,7 +136,7 @@ function drawState() {
 
 /** One plain sentence of a message, and since when it is so. Operations have the rest. */
 function plain({ message, runbook, since_ms: since }) {
-  if (PLAIN[runbook] !== undefined) return `${PLAIN[runbook]}${since === undefined ? "" : `, since ${date(since)} ${clock(since).slice(0, 5)}`}.`;
+  if (PLAIN[runbook] !== undefined) return `${PLAIN[runbook]}${since === undefined ? "" : `, since ${moment(since)}`}.`;
   return message.length > MAX_SAID ? `${message.slice(0, message.lastIndexOf(" ", MAX_SAID))} …` : message;
 }
 

@@ -2,7 +2,7 @@
 
 import { $, attribute, keyed, note, text } from "./document.js";
 import { ABOVE, ENOUGH } from "./limits.js";
-import { OUTCOMES, RESULTS, bytes, clock, count, date, number, share, some, span } from "./words.js";
+import { OUTCOMES, RESULTS, bytes, clock, count, date, moment, number, share, some, span } from "./words.js";
 
 /** Outcomes that are not a fault of the producer, and so do not count as refused. */
 const NOT_REFUSED = ["accepted", "duplicate", "ignored", "replayed", "skipped"];
@@ -75,7 +75,7 @@ function lossOf(since, alert, n, all, what) {
   return { severity: n > MOST * all ? "critical" : "warning", message: `${PLAIN[alert]}: ${share(n, all)} of the ${what}${whence(since)}.`, runbook: alert };
 }
 
-const whence = (since) => (since == null ? "" : `, since ${date(since)} ${clock(since).slice(0, 5)}`);
+const whence = (since) => (since == null ? "" : `, since ${moment(since)}`);
 
 const isMuch = (alert, n, all) => all >= ENOUGH && n > ABOVE[alert] * all;
 const sumOf = (outcomes, names) => names.reduce((sum, name) => sum + (outcomes[name] ?? 0), 0);

@@ -191,8 +191,12 @@ export function clock(ms) {
   return `${two(it.getHours())}:${two(it.getMinutes())}:${two(it.getSeconds())}`;
 }
 
+/** Date and hh:mm. */
+export function moment(ms) {
+  return `${date(ms)} ${clock(ms).slice(0, 5)}`;
+}
+
 /** hh:mm, with the date if it differs from the date of `other`. */
 export function near(ms, other) {
-  const time = clock(ms).slice(0, 5);
-  return date(ms) === date(other) ? time : `${date(ms)} ${time}`;
+  return date(ms) === date(other) ? clock(ms).slice(0, 5) : moment(ms);
 }
