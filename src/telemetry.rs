@@ -130,6 +130,9 @@ pub struct Warning {
     /// Heading in docs/runbooks.md, which the daemon serves at `/runbooks`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runbook: Option<&'static str>,
+    /// Wall time of the first round with this problem, Unix ms. None if it is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since_ms: Option<i64>,
 }
 
 /// Severity, in the words of docs/runbooks.md.
@@ -150,6 +153,7 @@ impl Warning {
             severity: Severity::Warning,
             message: message.into(),
             runbook: None,
+            since_ms: None,
         }
     }
 
@@ -581,9 +585,23 @@ impl Telemetry {
         state.waiting_for = waiting_for;
     }
 
-    /// Sets the worker's warnings.
-    pub fn set_warnings(&self, warnings: Vec<Warning>) {
-        self.state().warnings = warnings;
+    /// Sets the worker's warnings at this wall time, Unix ms. A problem that was there before keeps its time.
+    pub fn set_warnings(&self, mut warnings: Vec<Warning>, now_ms: i64) {
+        let mut state = self.state();
+        for warning in &mut warnings {
+            // Counts in messages grow, so a problem is known by its runbook if it has one.
+            let is_same = |before: &&Warning| match warning.runbook {
+                Some(runbook) => before.runbook == Some(runbook),
+                None => before.message == warning.message,
+            };
+            let since_ms = state
+                .warnings
+                .iter()
+                .find(is_same)
+                .and_then(|before| before.since_ms);
+            warning.since_ms = since_ms.or(Some(now_ms));
+        }
+        state.warnings = warnings;
     }
 
     pub fn is_ready(&self) -> bool {

@@ -22,10 +22,13 @@ const VERSION: u32 = 1;
 ///
 /// ```json
 /// {"version":1,"experiment":"ranker","arm":"neural","control":"base","result":"hold","value":0,"state":"no_decision",
-///  "reason":"10.2 of 14 days","label":"Undecided","as_of":1764478200000,"look":1469,"next_decision":1764806400000,
+///  "reason":"10.2 of 14 days","waits_for":{"days":10.2,"min_days":14.0,"guardrails":["mrr"],"information":0.4,"days_needed":28.0},
+///  "label":"Undecided","as_of":1764478200000,"look":1469,"next_decision":1764806400000,
 ///  "planned_end":1764806400000,"metrics":{"hit_rate@10":{"role":"primary","control":0.25,"arm":0.27,"lift":0.1,"lower":-0.04,"upper":0.25,"p":0.25,
-///   "p_adjusted":0.5,"p_harm":1.0,"information":0.4,"per_user":{"lift":0.16,"lower":-0.2,"upper":0.6},
-///   "decision":{"look":1008,"at":1764201600000,"k":1,"lift":0.1,"lower":-0.01,"upper":0.21,"p":0.1,"p_adjusted":0.2}}},
+///   "p_adjusted":0.5,"p_harm":1.0,"information":0.4,"days_needed":28.0,"per_user":{"lift":0.16,"lower":-0.2,"upper":0.6},
+///   "decision":{"look":1008,"at":1764201600000,"k":1,"lift":0.1,"lower":-0.01,"upper":0.21,"p":0.1,"p_adjusted":0.2}},
+///   "mrr":{"role":"guardrail","control":0.1,"arm":0.1,"lift":0.02,"lower":-0.04,"upper":0.08,"p":0.5,"p_adjusted":0.5,"p_harm":1.0,
+///   "guardrail":{"margin":0.05,"bound":-0.04,"state":"holds"}}},
 ///  "checks":{"srm":{"p":1.0},"list_ratio":{"value":1.05,"lower":0.8,"upper":1.4,"p":1.0},"multi_arm":{"share":0.0},
 ///   "refused":{"arm":0.02,"control":0.0}},
 ///  "notes":[]}
@@ -136,7 +139,8 @@ mod tests {
     use super::*;
     use crate::statistics::burn_in::BurnIn;
     use crate::statistics::{
-        ArmState, Basis, DecidedAt, DecidedMetric, Decision, Interval, MetricDecision, PerUser,
+        ArmState, Basis, DecidedAt, DecidedMetric, Decision, GuardrailReport, GuardrailState, HarmBound,
+        Interval, MetricDecision, PerUser, Waiting,
     };
 
     fn report(arm: ArmReport) -> ComparisonReport {
@@ -178,6 +182,16 @@ mod tests {
             information: Some(0.4),
             top_bucket_share: Some(0.01),
             harm_since_ms: Some(1_763_500_000_000),
+            harm: Some(HarmBound {
+                bound: -0.004,
+                level: 0.975,
+            }),
+            guardrail: Some(GuardrailReport {
+                margin: 0.05,
+                bound: Some(-0.04),
+                state: GuardrailState::Holds,
+            }),
+            days_needed: Some(28.0),
             interval_at_one_look: None,
             decision: Some(MetricDecision {
                 at: DecidedAt {
@@ -205,6 +219,13 @@ mod tests {
                 reason: "10.2 of 14 days".to_owned(),
                 basis: Basis::Earlier,
             }),
+            waiting: Some(Waiting {
+                days: 10.2,
+                min_days: Some(14.0),
+                guardrails: vec!["mrr".to_owned()],
+                information: Some(0.4),
+                days_needed: Some(28.0),
+            }),
             notes: vec!["a note on the arm".to_owned()],
             burn_in: BurnIn {
                 occupied: 256,
@@ -225,10 +246,13 @@ mod tests {
     fn a_verdict_has_the_documented_fields_in_their_order() {
         let expected = concat!(
             r#"{"version":1,"experiment":"ranker","arm":"neural","control":"base","result":"hold","value":0,"#,
-            r#""state":"no_decision","reason":"10.2 of 14 days","label":"Undecided","as_of":1764478200000,"look":1469,"#,
+            r#""state":"no_decision","reason":"10.2 of 14 days","#,
+            r#""waits_for":{"days":10.2,"min_days":14.0,"guardrails":["mrr"],"information":0.4,"days_needed":28.0},"#,
+            r#""label":"Undecided","as_of":1764478200000,"look":1469,"#,
             r#""next_decision":1764806400000,"planned_end":1764806400000,"metrics":{"hit_rate@10":{"role":"primary","control":0.25,"arm":0.27,"#,
-            r#""lift":0.08,"lower":-0.04,"upper":0.2,"p":0.25,"p_adjusted":0.5,"p_harm":1.0,"harm_since":1763500000000,"information":0.4,"#,
-            r#""per_user":{"lift":0.157,"lower":-0.2,"upper":0.6},"decision":{"look":1008,"at":1764201600000,"k":1,"#,
+            r#""lift":0.08,"lower":-0.04,"upper":0.2,"p":0.25,"p_adjusted":0.5,"p_harm":1.0,"harm_since":1763500000000,"#,
+            r#""harm":{"bound":-0.004,"level":0.975},"guardrail":{"margin":0.05,"bound":-0.04,"state":"holds"},"#,
+            r#""information":0.4,"days_needed":28.0,"per_user":{"lift":0.157,"lower":-0.2,"upper":0.6},"decision":{"look":1008,"at":1764201600000,"k":1,"#,
             r#""lift":0.1,"lower":0.01,"upper":0.19,"p":0.02,"p_adjusted":0.04}}},"checks":{"srm":{"p":1.0},"#,
             r#""list_ratio":{"value":1.048,"lower":0.8,"upper":1.37,"p":1.0},"multi_arm":{"share":0.005}},"#,
             r#""notes":["a note","a note on the arm","no users"]}"#,
@@ -242,6 +266,7 @@ mod tests {
         let text = text(ArmReport {
             decision: None,
             list_ratio: None,
+            waiting: None,
             metrics: [("mrr".to_owned(), metric)].into(),
             ..known()
         });

@@ -12,7 +12,7 @@ use abgauge_core::metrics::{Column, Ranking};
 use abgauge_core::statistics::MetricDefinition;
 use serde::Serialize;
 
-use self::arms::{LatestLook, SelectedExperiment, ShownExperiment};
+use self::arms::{FoldedExperiment, LatestLook, SelectedExperiment, ShownExperiment};
 pub(super) use self::query::{ViewParameters, ViewQuery};
 use super::api::{MeasuredProfile, StreamSummary, profiles, window_names};
 use super::headline::Moment;
@@ -22,6 +22,8 @@ use crate::board::snapshot::{ArmSnapshot, Snapshot};
 
 /// Experiments per page.
 const EXPERIMENTS: usize = 10;
+/// Maximum number of folded names that are listed.
+const FOLDED: usize = 10;
 /// Arms shown of each experiment, not counting its control, if there are several experiments.
 const ARMS_OF_MANY: usize = 10;
 /// Arms per page for a single experiment, not counting its control.
@@ -43,9 +45,12 @@ struct ViewDocument<'a> {
     /// Definitions of the measured metrics and of those per user, in the order of export.
     definitions: Vec<MetricDefinition>,
     experiments: Vec<ShownExperiment<'a>>,
-    /// Experiments with an arm that passes the filter.
+    /// Names with very few lists, which are not among the experiments. At most [`FOLDED`] are listed.
+    folded: Vec<FoldedExperiment<'a>>,
+    n_folded: usize,
+    /// Experiments with an arm that passes the filter, without folded ones.
     n_experiments: usize,
-    /// Experiments before the filter.
+    /// Experiments before the filter, without folded ones.
     n_experiments_in_all: usize,
     n_arms_in_all: usize,
     /// Set if looks cover the partitions whose values are shown.
@@ -102,7 +107,13 @@ pub(super) fn render(
         shown: &looks,
         moment: Moment::of(snapshot, exporter.settle_after_ms),
     };
-    let found = arms::find(&arms, query, alone, &exporter.controls, looked);
+    let mut found = arms::find(&arms, query, alone, &exporter.controls, looked);
+    // A name that was asked for is shown, however few lists it has.
+    let folded = match alone.is_none() && query.filter.is_empty() {
+        true => arms::fold(&mut found),
+        false => Vec::new(),
+    };
+    let n_experiments_in_all = n_experiments_in_all - folded.len();
     let n_experiments = found.len();
     let is_alone = alone.is_some() || n_experiments_in_all == 1;
     let n_per_page = if is_alone { ARMS_OF_ONE } else { EXPERIMENTS };
@@ -168,6 +179,8 @@ pub(super) fn render(
         profiles: profiles(&exporter.ranking),
         definitions: definitions(&exporter.ranking),
         experiments,
+        n_folded: folded.len(),
+        folded: folded.into_iter().take(FOLDED).collect(),
         n_experiments,
         n_experiments_in_all,
         n_arms_in_all: arms.len(),

@@ -1,6 +1,6 @@
 // Charts of an experiment before and after its first looks, one of whose arms has a name that looks like markup.
 //
-//   first-charts.mjs URL HOSTILE    says "look" when it is time for looks
+//   first-charts.mjs URL HOSTILE    says "look" and "a later look" when it is time for looks
 
 import assert from "node:assert/strict";
 
@@ -21,6 +21,9 @@ await withPage(url, { viewport: { width: 1280, height: 900 }, timezoneId: "UTC" 
 
   console.log("look");
   const lift = charts.locator('[data-chart="lift"]');
+  // A check has failed at that look, so lifts are folded.
+  await page.locator('[data-experiment="ranker"] [data-testid=distrust] button').click();
+  await charts.scrollIntoViewIfNeeded();
   await lift.locator("canvas").waitFor(PATIENCE);
   const key = () => lift.locator(".key li").evaluateAll((nodes) => nodes.map((node) => [node.dataset.arm, node.querySelector("bdi").textContent, node.querySelector(".said").textContent]));
   const said = "+12.0% (−4.0% to +28.0%)";
@@ -48,6 +51,26 @@ await withPage(url, { viewport: { width: 1280, height: 900 }, timezoneId: "UTC" 
     await page.setViewportSize({ width, height: 900 });
     await checkWidth(page);
   }
+
+  // Charts are as old as they say: out of sight they keep their numbers while the sentence goes on.
+  const age = charts.locator("[data-testid=charts-as-of]");
+  assert.equal(await age.textContent(), "As of the analysis of 2025-11-20 00:00.");
+  await page.setViewportSize({ width: 1280, height: 300 });
+  await page.evaluate(() => scrollTo(0, 0));
+  // Observers are told in the order of their creation, so the page knows it by then.
+  await charts.evaluate(
+    (node) =>
+      new Promise((done) => {
+        const observer = new IntersectionObserver(([{ isIntersecting }]) => isIntersecting || done(observer.disconnect()), { rootMargin: "200px" });
+        observer.observe(node);
+      }),
+  );
+  console.log("a later look");
+  await pollUntil(() => age.textContent(), (said) => said === "As of the analysis of 2025-11-20 00:00, older than the one above of 2025-11-20 00:10.");
+  const drawn = await charts.locator("[data-testid=forest]").getAttribute("data-as-of");
+  assert.equal(drawn, "1763597400000", "lines that need no data are as new as the sentence");
+  await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
+  await pollUntil(() => age.textContent(), (said) => said === "As of the analysis of 2025-11-20 00:10.");
   assert.deepEqual(objections, []);
 });
 console.log("all is well");

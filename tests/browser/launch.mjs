@@ -47,6 +47,20 @@ export async function withPage(url, { script, ...options }, body) {
   }
 }
 
+/** Runs in a page before its own scripts, and changes every answer that it follows. */
+export function changeAnswers({ stream, ...changes }) {
+  const Native = globalThis.EventSource;
+  globalThis.EventSource = class extends Native {
+    addEventListener(type, listen) {
+      const changed = ({ data }) => {
+        const answer = JSON.parse(data);
+        listen({ data: JSON.stringify({ ...answer, ...changes, stream: { ...answer.stream, ...stream } }) });
+      };
+      super.addEventListener(type, type === "message" ? changed : listen);
+    }
+  };
+}
+
 /** Ways to find and touch what stands on the live page. */
 export function hands(page) {
   const locate = (testid, attributes = {}) =>

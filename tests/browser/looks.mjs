@@ -38,11 +38,13 @@ await withPage(url, options, async (page, objections) => {
   await locate("comparison").first().waitFor(PATIENCE);
   assert.deepEqual(await all("comparison", "data-arm"), [hostile, "blend", "neural", "shadow"]);
   assert.deepEqual(await Promise.all((await locate("looks").locator("h3").all()).map(words)), ["Compared with base", "Each arm on its own"]);
-  assert.equal(await words(locate("as-of").first()), "All lists settled from 2025-11-11 19:20 to 2025-11-19 23:30. The sentence and the lifts, with 95% intervals, are as of then; values and counts in the table are current.");
+  assert.equal(await words(locate("as-of").first()), "All lists settled from 2025-11-11 19:20 to 2025-11-19 23:30. The sentence, the lifts (95% intervals) and the settled values are as of then.");
   const mismatch = `Invalid do not trust this: users are split 23:31:23:23, but 25:25:25:25 was planned (base : ${hostile} : blend : neural)`;
   assert.equal(await said("ranker"), mismatch);
   assert.deepEqual(await locate("experiment", { experiment: "ranker" }).locator("[data-testid=sentence] bdi").allInnerTexts(), ["base", hostile, "blend", "neural"]);
   assert.match(await said("wording"), /^Not compared nothing is tested: the configuration names no control/);
+  // A check has failed, so lifts are folded.
+  await locate("experiment", { experiment: "ranker" }).locator("[data-testid=distrust] button").click();
   // One comparison stands open.
   assert.equal(await page.locator("[data-testid=comparison][open]").count(), 1);
   await page.locator("[data-testid=comparison]").evaluateAll((all) => all.forEach((it) => (it.open = true)));
@@ -58,9 +60,9 @@ await withPage(url, options, async (page, objections) => {
   await pollUntil(() => difference("blend", "hit_rate"), (said) => said.includes(" to "));
   assert.equal(await heldIn("ranker"), "The next look is held back. Partition 3 is furthest behind.");
   const decisions = {
-    [hostile]: ["Invalid: sample ratio", "hold: 8.2 of 14 days"],
-    blend: ["Undecided", "hold: 8.2 of 14 days"],
-    neural: ["Collecting", "hold: 8.2 of 14 days"],
+    [hostile]: ["Invalid: sample ratio", "hold: sample ratio mismatch, p = 0.0004"],
+    blend: ["Undecided", "hold: no primary metric differs significantly on day 7"],
+    neural: ["Collecting", "hold: 64 of 100 expected hits"],
     shadow: ["not tested", "It has no share of the users."],
   };
   for (const [arm, expected] of Object.entries(decisions))
@@ -128,7 +130,7 @@ await withPage(url, options, async (page, objections) => {
   await of("comparison", "blend").locator("summary").click();
   console.log("look again");
   await pollUntil(() => words(of("decision", "neural")), (said) => said === "Better");
-  assert.equal(await words(of("decision-reason", "neural")), "promote: 8.2 of 14 days");
+  assert.equal(await words(of("decision-reason", "neural")), "promote: MRR@5 is better, p = 0.02, decided on day 7");
   assert.equal((await cells("neural", "mrr@5"))[0], "+12.0%");
   assert.equal(await locate("held").first().isVisible(), false, "looks keep up");
   assert.equal(await of("comparison", "blend").evaluate(({ open }) => open), false);
@@ -150,13 +152,13 @@ await withPage(url, options, async (page, objections) => {
   }
   // It says when the next decision is, and advises to plan one where none is planned.
   console.log("look undecided");
-  await pollUntil(() => said("ranker"), (said) => said.startsWith("Undecided too early: 8.2 of 14 days, next decision Tue 25 Nov; so far "));
+  await pollUntil(() => said("ranker"), (said) => said.startsWith("Undecided not decided yet: no primary metric differs significantly on day 7; "));
   const advice = locate("experiment", { experiment: "ranker" }).locator("[data-testid=planning]");
   assert.match(await words(advice), /^No day is planned for the decision\. For the next experiment, set planned_days under \[experiments\.NAME\]/);
   assert.match(await words(of("state-words", "neural")), /Next decision: 2025-11-25 19:20\.$/);
   await checkAccessibility(page, "advice to plan, dark");
   console.log("look as planned");
-  await pollUntil(() => said("ranker"), (said) => said.startsWith("Undecided too early: 8.2 of 14 days, next decision Tue 25 Nov, planned end Thu 4 Dec; so far "));
+  await pollUntil(() => said("ranker"), (said) => said.includes(", next decision Tue 25 Nov, planned end Thu 4 Dec; so far "));
   assert.match(await words(of("state-words", "neural")), /Next decision: 2025-11-25 19:20\. Planned end: 2025-12-04 00:00\.$/);
   assert.equal(await advice.isVisible(), false);
   assert.deepEqual(objections, []);

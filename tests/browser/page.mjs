@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { PATIENCE, checkAccessibility, checkTargets, checkWidth, hands, pollUntil, withPage } from "./launch.mjs";
+import { PATIENCE, changeAnswers, checkAccessibility, checkTargets, checkWidth, hands, pollUntil, withPage } from "./launch.mjs";
 
 const [url, folder] = process.argv.slice(2);
 const EXPERIMENTS = { layout: ["grid", "carousel"], ranker: ["control", "blend", "neural"] };
@@ -297,13 +297,14 @@ await withPage(url, options, async (page, objections) => {
         const told = ({ name, verdict, arms }) => {
           const section = document.querySelector(`[data-testid=experiment][data-experiment="${name}"]`);
           const part = (testid, arm) => section.querySelector(`[data-testid=${testid}]${arm === undefined ? "" : `[data-arm="${arm}"][data-metric=ctr]`}`);
+          const shown = ({ state, metrics: { "ctr@10": it } }) => (["win", "loss", "no_effect"].includes(state) && it.decision ? it.decision : it);
           const lifts = arms.filter(({ comparison }) => comparison?.metrics["ctr@10"]?.lift !== undefined);
           return {
             name,
             sentence: [verdict.sentence, part("sentence").textContent],
             badge: [verdict.badge, part("verdict").dataset.badge],
             isFirst: part("verdict").compareDocumentPosition(part("arm")) & Node.DOCUMENT_POSITION_FOLLOWING,
-            lifts: lifts.map(({ name, comparison }) => [comparison.metrics["ctr@10"].lift, Number(part("difference", name).dataset.value), part("difference", name).textContent]),
+            lifts: lifts.map(({ name, comparison }) => [shown(comparison).lift, Number(part("difference", name).dataset.value), part("difference", name).textContent]),
             asOf: part("as-of").textContent,
           };
         };
@@ -315,7 +316,7 @@ await withPage(url, options, async (page, objections) => {
       assert.equal(badge[0], badge[1], name);
       assert.ok(isFirst, name);
       assert.match(sentence[0], /CTR@10 [+−±][\d.]+% \([+−±][\d.]+% to [+−±][\d.]+%\), [\d.]+% against [\d.]+%, [\d,]+ (against [\d,]+ lists|lists each), split as planned/);
-      for (const [, , text] of lifts) assert.match(text, /^[+−±][\d.]+% \([+−±][\d.]+% to [+−±][\d.]+%\)$/);
+      for (const [, , text] of lifts) assert.match(text, /^[+−±][\d.]+% \([+−±][\d.]+% to [+−±][\d.]+%\)(, decided [\d-]+)?$/);
       assert.match(asOf, /^All lists settled from \d{4}-\d\d-\d\d \d\d:\d\d to \d{4}-/);
     }
     // Of several experiments all claims stand at the top, and lead to the rest.
@@ -399,29 +400,16 @@ await withPage(url, options, async (page, objections) => {
 
   /** No green light beside a stream that loses its clicks, whatever the daemon itself warns of. */
   async function losses() {
-    const withResults = (results) => {
-      const Native = globalThis.EventSource;
-      globalThis.EventSource = class extends Native {
-        addEventListener(type, listen) {
-          const changed = ({ data }) => {
-            const answer = JSON.parse(data);
-            answer.stream.click_results = results;
-            listen({ data: JSON.stringify(answer) });
-          };
-          super.addEventListener(type, type === "message" ? changed : listen);
-        }
-      };
-    };
     for (const [unmatched, name, share] of [[40, "ready"], [60, "warned", "6.0"], [700, "wrong", "70.0"]]) {
       const context = await page.context().browser().newContext();
-      await context.addInitScript(withResults, { matched: 1000 - unmatched, unmatched });
+      await context.addInitScript(changeAnswers, { stream: { click_results: { matched: 1000 - unmatched, unmatched } } });
       const losing = await context.newPage();
       await losing.goto(url);
       await hands(losing).state(name);
       const reason = hands(losing).locate("reason");
       assert.equal(await reason.isVisible(), share !== undefined);
       if (share !== undefined) {
-        assert.equal(await reason.innerText(), `${share}% of the accepted clicks find no list (since the start). What to do`);
+        assert.equal((await reason.innerText()).replace(/, since [\d-]+ [\d:]+/, ""), `Clicks are being lost: ${share}% of the accepted clicks find no list. What to do`);
         assert.equal(await reason.locator("a").getAttribute("href"), "runbooks#abgaugeunmatchedclicks");
       }
       await context.close();
@@ -443,11 +431,17 @@ await withPage(url, options, async (page, objections) => {
     assert.deepEqual([control.is_control, control.difference_absolute, neural.control_value], ["true", "", control.value]);
     const end = Number(await locate("live-end").getAttribute("data-value"));
     assert.ok(Date.parse(neural.settled_end) < Date.parse(neural.live_end) && Date.parse(neural.live_end) <= end, csv.text.slice(0, 900));
-    assert.deepEqual(names.slice(-4), ["last_list", "live_end", "settled_end", "since"]);
+    // The rest is the decision log of the latest analysis, since the start.
+    const compared = JSON.parse((await save("#json")).text).rows.find(({ arm, view, metric }) => arm === "neural" && view === "settled" && metric === "ctr");
+    const known = ["analysis", "state", "label", "result", "reason", "sentence", "users", "planned_share", "analysis_lists"];
+    assert.deepEqual(known.filter((name) => compared[name] === undefined || !names.includes(name)), [], csv.text.slice(0, 900));
+    const times = ["last_list", "analysis"].map((name) => compared[name]);
+    assert.ok(times.every((it) => new Date(it).toISOString() === it), times.join());
     assert.equal(Number(neural.difference_absolute), Number(neural.value) - Number(control.value));
     const json = await save("#json");
     const told = JSON.parse(json.text);
     assert.deepEqual([told.chosen.window, told.rows.length], ["1h", N_VALUES * 2]);
+    for (const name of ["live_end", "settled_end", "since"]) assert.equal(new Date(told[name]).toISOString(), told[name], name);
     assert.ok(told.rows.every(({ value, lists }) => value > 0 && lists > 0));
   }
 

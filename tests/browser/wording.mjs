@@ -1,12 +1,13 @@
 // Opens the live page at one look, and checks that it says no more than the look shows.
 //
-//   wording.mjs URL WHAT    with one of the checks below
+//   wording.mjs URL WHAT [FOLDER]    with one of the checks below; pictures go into the folder
 
 import assert from "node:assert/strict";
+import { join } from "node:path";
 
-import { PATIENCE, checkAccessibility, checkWidth, hands, withPage } from "./launch.mjs";
+import { PATIENCE, changeAnswers, checkAccessibility, checkWidth, hands, pollUntil, withPage } from "./launch.mjs";
 
-const [url, what] = process.argv.slice(2);
+const [url, what, folder] = process.argv.slice(2);
 
 const CHECKS = {
   /** The goal is not to be worse, and the lift is below 0. */
@@ -21,14 +22,96 @@ const CHECKS = {
     }
     assert.doesNotMatch(await page.locator("body").innerText(), /winner/i);
   },
+
+  /** The one-sided test found harm, and the interval shown includes 0. */
+  async "probably harmful"({ words, of, facts }) {
+    assert.match(await words(of("verdict")), /^Probably harmful neural is probably worse than base by the one-sided test of harm since Tue 18 Nov: MRR@5 −0\.6% \(−1\.3% to \+0\.1%\), at least 0\.4% worse \(one-sided 97\.5%\), /);
+    for (const testid of ["arm-state", "decision"]) assert.equal(await words(of(testid, { arm: "neural" })), "Probably harmful");
+    assert.match(await words(of("decision-reason", { arm: "neural" })), /^roll back: .*at least 0\.4% worse \(one-sided 97\.5%\)$/);
+    assert.equal((await facts("neural"))[0], "MRR@5: harm found 2025-11-18; at least 0.4% worse (one-sided 97.5%). The two-sided interval includes 0.");
+  },
+
+  /** A decision stays, and is explained next to an interval that includes 0. */
+  async "lost and open again"({ words, of }) {
+    assert.match(await words(of("verdict")), /^Probably harmful neural was worse than base: MRR@5 −6\.0% \(−9\.0% to −3\.0%\), decided Tue 18 Nov, day 7; since then its interval has come to include 0/);
+    for (const testid of ["arm-state", "decision"]) assert.equal(await words(of(testid, { arm: "neural" })), "Probably harmful");
+    assert.match(await words(of("decision-reason", { arm: "neural" })), /^roll back: .*decided on day 7; since then its interval has come to include 0$/);
+    assert.equal(await words(of("difference", { arm: "neural", metric: "mrr" })), "−6.0% (−9.0% to −3.0%), decided 2025-11-18", "the table shows what the sentence shows");
+  },
+
+  /** After a decision look without a decision, more than days is missing. */
+  async "what is missing"({ page, words, of, facts, pick }) {
+    assert.match(
+      await words(of("verdict")),
+      /^Undecided not decided yet: no primary metric differs significantly on day 7; waiting for the guardrail CTR: may be down 4\.0%, 2\.0% allowed; data collected for a 5\.0% effect: 50%, about 28 days in all, next decision Tue 25 Nov; so far /,
+    );
+    assert.deepEqual(await facts("blend"), ["Guardrail CTR not shown to hold yet: may be down 4.0%, 2.0% allowed.", "Data collected for a decision: 50%, about 28 days in all."]);
+    assert.doesNotMatch(await page.locator("body").innerText(), /every guardrail/i);
+    // The settled view since the start shows the analysis, whatever has been counted since then.
+    const shown = async (arm) => [await words(of("value", { arm, view: "settled", metric: "mrr" })), await words(of("bases", { arm, view: "settled" }))];
+    assert.deepEqual(await shown("blend"), ["0.2800", "12,345 lists 2,000 users"]);
+    assert.deepEqual(await shown("base"), ["0.2500", "12,345 lists 2,000 users"]);
+    await pick("window", "1h");
+    await pollUntil(() => shown("blend"), ([, bases]) => bases.startsWith("1 list"));
+    await pick("window", "total");
+    await of("charts").scrollIntoViewIfNeeded();
+    const tick = of("forest-line", { arm: "blend", metric: "ctr" }).locator(".margin");
+    await pollUntil(() => tick.evaluate((node) => parseFloat(node.getAttribute("x1"))), (left) => left > 0 && left < 50);
+  },
+
+  /** Arms are compared with the control, and not with each other. */
+  async "two winners"({ words, of, facts }) {
+    const reasons = await Promise.all(["neural", "blend"].map((arm) => words(of("decision-reason", { arm }))));
+    assert.match(reasons[0], /^promote: /);
+    assert.match(reasons[1], /^also passes, not compared with neural: /);
+    assert.match(await words(of("verdict")), /2 of 3 arms beat it, not compared with each other/);
+    assert.deepEqual(await facts("neural"), ["No guardrail is set."]);
+  },
+
+  /** Lifts are folded, with what to check first. */
+  async invalid({ page, words, of }) {
+    const lifts = () => ranker(page).locator("[data-testid=difference]:visible, [data-testid=compared-metric]:visible, [data-testid=charts]:visible").count();
+    assert.equal(await lifts(), 0);
+    assert.match(await words(of("distrust")), /^Check first: whether each arm logs all of its lists.* What to do show the lifts anyway$/);
+    assert.equal(await of("distrust").locator("a").getAttribute("href"), "runbooks#abgaugesampleratiomismatch");
+    const button = of("distrust").locator("button");
+    await button.click();
+    assert.ok((await lifts()) > 0);
+    assert.equal(await button.innerText(), "hide the lifts");
+    await button.click();
+    assert.equal(await lifts(), 0);
+  },
+
+  /** Misspelled names take one line, and can be opened. */
+  async "few lists"({ page, words }) {
+    const folded = page.locator("[data-testid=folded]");
+    assert.equal(await words(folded), "12 names with few lists are not shown, perhaps misspelled: rankr (1 list) <b> (3 lists) and 10 more");
+    await folded.locator("button").first().click();
+    await pollUntil(() => new URL(page.url()).hash, (hash) => hash.includes("experiment=rankr"));
+  },
+
+  /** No green light above a stream of which nothing is counted. */
+  async "nothing counted"({ page, words }) {
+    assert.equal(await words(page.locator("#state")), "numbers missing or wrong");
+    assert.equal(await words(page.locator("#reason")), "Nothing is counted: none of 54,694 records of topic served was accepted as a list, since 2025-11-19 12:00. What to do");
+  },
 };
 
-await withPage(url, { viewport: { width: 1440, height: 900 }, timezoneId: "UTC" }, async (page, objections) => {
-  const { locate, state } = hands(page);
-  await state("ready");
-  const ranker = locate("experiment", { experiment: "ranker" });
-  await ranker.locator("[data-testid=comparison]").first().waitFor(PATIENCE);
-  const of = (testid, attributes = {}) => ranker.locator(`[data-testid="${testid}"]` + Object.entries(attributes).map(([name, it]) => `[data-${name}=${JSON.stringify(it)}]`).join(""));
+/** Changes to every answer of the daemon, made in the page. */
+const CHANGES = {
+  "few lists": { folded: [{ name: "rankr", lists: 1 }, { name: "<b>", lists: 3 }], n_folded: 12 },
+  "nothing counted": { stream: { records: { served: { accepted: 0, ignored: 54_694 }, clicks: { accepted: 0 } }, since_ms: 1_763_553_600_000 } },
+};
+
+const ranker = (page) => page.locator('[data-testid=experiment][data-experiment="ranker"]');
+
+const script = { content: `(${changeAnswers})(${JSON.stringify(CHANGES[what] ?? {})})` };
+
+await withPage(url, { script, viewport: { width: 1440, height: 900 }, timezoneId: "UTC" }, async (page, objections) => {
+  const { locate, state, pick } = hands(page);
+  await state(what === "nothing counted" ? "wrong" : "ready");
+  await ranker(page).locator("[data-testid=comparison]").first().waitFor(PATIENCE);
+  const of = (testid, attributes = {}) => ranker(page).locator(`[data-testid="${testid}"]` + Object.entries(attributes).map(([name, it]) => `[data-${name}=${JSON.stringify(it)}]`).join(""));
   const words = (locator) => locator.innerText().then((text) => text.replaceAll(/\s+/g, " ").trim());
   /** The colors of good and bad news, as computed. */
   const colors = () =>
@@ -39,11 +122,17 @@ await withPage(url, { viewport: { width: 1440, height: 900 }, timezoneId: "UTC" 
       probe.remove();
       return both;
     });
-  await CHECKS[what]({ page, locate, words, of, colors });
+  const facts = async (arm) => {
+    const comparison = of("comparison", { arm });
+    await comparison.evaluate((node) => (node.open = true));
+    return comparison.locator("[data-testid=facts] li").allInnerTexts().then((all) => all.map((text) => text.replaceAll(/\s+/g, " ").trim()));
+  };
+  await CHECKS[what]({ page, locate, words, of, colors, facts, pick });
   for (const width of [1440, 390]) {
     await page.setViewportSize({ width, height: 844 });
     await checkWidth(page);
     await checkAccessibility(page, `${what}, ${width} wide`);
+    if (folder) await page.screenshot({ path: join(folder, `${what}-${width}.png`), fullPage: true });
   }
   assert.deepEqual(objections, []);
 });

@@ -229,13 +229,49 @@ fn check_wording(show: fn(&LookedAt), what: &str) {
     let server = LookedAt::start();
     show(&server);
     let url = format!("http://{}/", server.address);
-    let said = browser::run("wording.mjs", &[&url, what], Duration::from_secs(120));
+    let folder = std::env::var("ABGAUGE_WORDING_PICTURES").unwrap_or_default();
+    let said = browser::run("wording.mjs", &[&url, what, &folder], Duration::from_secs(120));
     assert!(said.contains("all is well"), "{said}");
 }
 
 #[test]
 fn an_arm_that_is_not_worse_is_neither_a_winner_nor_green() {
     check_wording(LookedAt::look_not_worse, "not worse");
+}
+
+#[test]
+fn harm_within_its_interval_is_only_probable_and_shows_its_bound() {
+    check_wording(LookedAt::look_probably_harmful, "probably harmful");
+}
+
+#[test]
+fn a_loss_whose_interval_includes_zero_again_is_explained() {
+    check_wording(LookedAt::look_lost_and_open_again, "lost and open again");
+}
+
+#[test]
+fn an_undecided_experiment_shows_what_is_missing() {
+    check_wording(|server| server.look_undecided(None), "what is missing");
+}
+
+#[test]
+fn only_one_of_two_winners_is_promoted() {
+    check_wording(LookedAt::look_two_winners, "two winners");
+}
+
+#[test]
+fn lifts_of_an_invalid_experiment_are_folded() {
+    check_wording(LookedAt::look_invalid, "invalid");
+}
+
+#[test]
+fn names_with_few_lists_are_one_line() {
+    check_wording(|server| server.look_undecided(None), "few lists");
+}
+
+#[test]
+fn a_stream_of_which_nothing_is_counted_is_red() {
+    check_wording(|server| server.look_undecided(None), "nothing counted");
 }
 
 #[test]
@@ -258,6 +294,8 @@ fn charts_start_with_the_first_look_and_escape_names() {
     for number in (0..4).rev() {
         server.look(number * LOOK_MS, ArmState::Win);
     }
+    page.wait_said("a later look", wait::LONG);
+    server.look(-LOOK_MS, ArmState::Win);
     let said = page.wait_end(Duration::from_secs(120));
     assert!(said.contains("all is well"), "{said}");
 }

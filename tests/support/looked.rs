@@ -13,8 +13,8 @@ use abgauge_core::metrics::{ListOutcome, Ranking};
 use abgauge_core::statistics::burn_in::BurnIn;
 use abgauge_core::statistics::{
     ArmReport, ArmState, Basis, ComparisonReport, DecidedAt, DecidedLook, DecidedMetric, Decision, Goal,
-    InformationGrowth, Interval, ListRatio, MetricDecision, MetricReport, MetricRole, PerUser, Settings,
-    Size,
+    GuardrailReport, GuardrailState, HarmBound, InformationGrowth, Interval, ListRatio, MetricDecision,
+    MetricReport, MetricRole, PerUser, Settings, Size, Waiting,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -122,8 +122,9 @@ impl LookedAt {
         report.srm_p = Some(0.8);
         report.next_decision_ms = Some(NEXT_DECISION_MS);
         report.planned_end_ms = planned_end_ms;
-        for decision in report.arms.values_mut().filter_map(|arm| arm.decision.as_mut()) {
-            decision.state = ArmState::NoDecision;
+        for (name, state) in ARMS {
+            let state = state.map(|_| ArmState::NoDecision);
+            report.arms.insert(name.to_owned(), arm_report(state));
         }
         let settings = Settings {
             planned_days: planned_end_ms.map(|_| 23.0),
@@ -147,6 +148,84 @@ impl LookedAt {
             ..settings()
         };
         self.show_by(settings, report);
+    }
+
+    /// Shows a look at which `neural` does harm by the one-sided test, while the two-sided interval includes 0.
+    pub fn look_probably_harmful(&self) {
+        let mut report = sound(ArmState::Harm);
+        for metric in arm_of(&mut report, "neural").metrics.values_mut() {
+            metric.decision = None;
+        }
+        let metric = metric_of(&mut report, "neural", "mrr@5");
+        (metric.lift, metric.interval) = (
+            Some(-0.006),
+            Some(Interval {
+                lower: -0.013,
+                upper: 0.001,
+            }),
+        );
+        metric.harm_since_ms = Some(DECIDED_AT.as_of_ms);
+        metric.harm = Some(HarmBound {
+            bound: -0.004,
+            level: 0.975,
+        });
+        give_reason(
+            &mut report,
+            "MRR@5 is worse, p = 0.0004, since day 7, at least 0.4% worse (one-sided 97.5%)",
+        );
+        self.show(report);
+    }
+
+    /// Shows a look at which the interval of a lost arm includes 0 again.
+    pub fn look_lost_and_open_again(&self) {
+        let mut report = sound(ArmState::Loss);
+        let metric = metric_of(&mut report, "neural", "mrr@5");
+        (metric.lift, metric.interval) = (
+            Some(-0.05),
+            Some(Interval {
+                lower: -0.2,
+                upper: 0.1,
+            }),
+        );
+        let decision = metric.decision.as_mut().expect("it was decided");
+        decision.metric.lift = Some(-0.06);
+        decision.metric.interval = Some(Interval {
+            lower: -0.09,
+            upper: -0.03,
+        });
+        arm_of(&mut report, "neural").open_again = Some("mrr@5".to_owned());
+        give_reason(
+            &mut report,
+            "MRR@5 is worse, p = 0.01, decided on day 7; since then its interval has come to include 0",
+        );
+        self.show(report);
+    }
+
+    /// Shows a look at which two arms win, and no guardrail is set.
+    pub fn look_two_winners(&self) {
+        let mut report = sound(ArmState::Win);
+        let decision = &mut arm_of(&mut report, "blend").decision;
+        decision.as_mut().expect("it is tested").state = ArmState::Win;
+        for arm in report.arms.values_mut() {
+            arm.waiting = None;
+            for metric in arm.metrics.values_mut() {
+                metric.guardrail = None;
+            }
+        }
+        metric_of(&mut report, "neural", "mrr@5").interval = Some(Interval {
+            lower: 0.01,
+            upper: 0.23,
+        });
+        let settings = Settings {
+            guardrails: BTreeMap::new(),
+            ..settings()
+        };
+        self.show_by(settings, report);
+    }
+
+    /// Shows a look at which a check has failed.
+    pub fn look_invalid(&self) {
+        self.look(0, ArmState::NoDecision);
     }
 
     fn show(&self, report: ComparisonReport) {
@@ -342,14 +421,24 @@ fn sound(neural: ArmState) -> ComparisonReport {
     let mut report = report(SETTLED_END_MS + 1, neural);
     report.srm_p = Some(0.8);
     for name in [HOSTILE, "blend"] {
-        let arm = report.arms.get_mut(name).expect("it is there");
-        arm.decision.as_mut().expect("it is tested").state = ArmState::NoDecision;
+        let open = arm_report(Some(ArmState::NoDecision));
+        report.arms.insert(name.to_owned(), open);
     }
     report
 }
 
+fn arm_of<'a>(report: &'a mut ComparisonReport, arm: &str) -> &'a mut ArmReport {
+    report.arms.get_mut(arm).expect("it is there")
+}
+
+/// Sets the reason for the state of `neural`.
+fn give_reason(report: &mut ComparisonReport, reason: &str) {
+    let decision = arm_of(report, "neural").decision.as_mut();
+    decision.expect("it is tested").reason = reason.to_owned();
+}
+
 fn metric_of<'a>(report: &'a mut ComparisonReport, arm: &str, metric: &str) -> &'a mut MetricReport {
-    let arm = report.arms.get_mut(arm).expect("it is there");
+    let arm = arm_of(report, arm);
     arm.metrics.get_mut(metric).expect("it is there")
 }
 
@@ -372,6 +461,13 @@ fn arm_report(state: Option<ArmState>) -> ArmReport {
         information: number(0.5),
         top_bucket_share: None,
         harm_since_ms: None,
+        harm: None,
+        guardrail: (role == MetricRole::Guardrail && state.is_some()).then_some(GuardrailReport {
+            margin: 0.02,
+            bound: Some(-0.04).filter(|_| is_known),
+            state: GuardrailState::NotYet,
+        }),
+        days_needed: number(28.0).filter(|_| role == MetricRole::Primary),
         interval_at_one_look: None,
         decision: (is_decided && role != MetricRole::Secondary).then_some(MetricDecision {
             at: DECIDED_AT,
@@ -402,7 +498,12 @@ fn arm_report(state: Option<ArmState>) -> ArmReport {
     ArmReport {
         decision: state.map(|state| Decision {
             state,
-            reason: "8.2 of 14 days".to_owned(),
+            reason: match state {
+                ArmState::Collecting => "64 of 100 expected hits".to_owned(),
+                ArmState::Win => "MRR@5 is better, p = 0.02, decided on day 7".to_owned(),
+                ArmState::InvalidSrm => "sample ratio mismatch, p = 0.0004".to_owned(),
+                _ => "no primary metric differs significantly on day 7".to_owned(),
+            },
             basis: Basis::Earlier,
         }),
         decided: state.filter(|_| is_decided).map(|state| DecidedLook {
@@ -410,6 +511,13 @@ fn arm_report(state: Option<ArmState>) -> ArmReport {
             reason: "MRR@5 is better, p = 0.02".to_owned(),
             at: Some(DECIDED_AT),
             metrics: BTreeMap::new(),
+        }),
+        waiting: (state == Some(ArmState::NoDecision)).then(|| Waiting {
+            days: 8.2,
+            min_days: None,
+            guardrails: vec!["ctr".to_owned()],
+            information: Some(0.5),
+            days_needed: Some(28.0),
         }),
         burn_in: BurnIn {
             occupied: 256,

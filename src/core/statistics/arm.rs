@@ -112,6 +112,7 @@ impl LookedMetric {
                 p: None,
                 p_harm: None,
                 harm_since_ms: None,
+                harm: None,
                 ..self.report
             };
         }

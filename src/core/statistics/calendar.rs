@@ -88,6 +88,11 @@ impl Calendar {
         u32::try_from(since_start / DAY_MS as i64).unwrap_or(u32::MAX)
     }
 
+    /// Returns the days since the start, with fractions.
+    pub fn days(&self) -> f64 {
+        self.now_ms as f64 / DAY_MS
+    }
+
     fn every_look_decides(&self) -> bool {
         self.min_ms < WEEK_MS
     }

@@ -15,6 +15,7 @@
 mod running;
 mod traffic;
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -125,6 +126,32 @@ pub struct Needs {
     pub may_plan: bool,
 }
 
+/// Decision looks within two years. Their x is computed once for all metrics, as far as it is needed.
+#[derive(Debug)]
+pub struct DecisionLooks<'a> {
+    needs: &'a Needs,
+    /// Week of the first one.
+    first: u32,
+    /// x of each look, by design.
+    x: Vec<(TestDesign, Vec<OnceCell<f64>>)>,
+}
+
+impl DecisionLooks<'_> {
+    /// Returns x and week of the first look of a design that has enough information. `days` returns when an x is reached.
+    fn first_with_enough(
+        &self,
+        (design, x): &(TestDesign, Vec<OnceCell<f64>>),
+        days: impl Fn(f64) -> f64,
+    ) -> Option<(f64, u32)> {
+        let mut looks = (1..).zip(x).map(|(k, x)| {
+            // Later weekly looks test at a smaller share of α, so each has a need of its own.
+            let x = *x.get_or_init(|| self.needs.x(*design, k));
+            (x, self.first + k - 1)
+        });
+        looks.find(|(x, weeks)| days(*x) <= WEEK * f64::from(*weeks))
+    }
+}
+
 /// Reason why nothing can be estimated.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum NoEstimate {
@@ -225,21 +252,22 @@ impl Needs {
         plan.x()
     }
 
-    /// Finds the first decision look with enough information, and returns its x and week. `days` returns when an x is reached. None
-    /// within two years.
-    fn need(&self, design: TestDesign, days: impl Fn(f64) -> f64) -> Option<(f64, u32)> {
-        let whole_weeks = |days: f64| ((days / WEEK).ceil() as u32).max(1);
-        // The need does not depend on the look: either there is one look, or all looks have the same weight.
-        if design == TestDesign::Planned || self.every_look_decides() {
-            let x = self.x(design, 1);
-            let first = whole_weeks(self.min_days);
-            let weeks = whole_weeks(days(x)).max(if self.every_look_decides() { 1 } else { first });
-            return (weeks <= MAX_WEEKS).then_some((x, weeks));
+    /// Returns the decision looks of all valid designs.
+    pub fn looks(&self) -> DecisionLooks<'_> {
+        self.looks_of(self.designs().collect())
+    }
+
+    fn looks_of(&self, designs: Vec<TestDesign>) -> DecisionLooks<'_> {
+        let first = match self.every_look_decides() {
+            true => 1,
+            false => whole_weeks(self.min_days),
+        };
+        let looks = || (first..=MAX_WEEKS).map(|_| OnceCell::new()).collect();
+        DecisionLooks {
+            needs: self,
+            first,
+            x: designs.into_iter().map(|design| (design, looks())).collect(),
         }
-        let first = whole_weeks(self.min_days);
-        // Later looks test at a smaller share of α, so each has a need of its own.
-        let mut looks = (first..=MAX_WEEKS).map(|weeks| (self.x(design, weeks - first + 1), weeks));
-        looks.find(|(x, weeks)| days(*x) <= WEEK * f64::from(*weeks))
     }
 
     fn every_look_decides(&self) -> bool {
@@ -247,13 +275,17 @@ impl Needs {
     }
 }
 
+fn whole_weeks(days: f64) -> u32 {
+    ((days / WEEK).ceil() as u32).max(1)
+}
+
 impl MetricDays {
     /// Returns None if there is no information.
-    fn new(x: f64, so_far: f64, growth: Option<f64>, needs: &Needs) -> Option<MetricDays> {
+    fn new(x: f64, so_far: f64, growth: Option<f64>, looks: &DecisionLooks) -> Option<MetricDays> {
         // x grows with days^β. β counts as 1 while it is unknown.
         let days = |needed: f64| so_far * (needed / x).powf(1.0 / growth.unwrap_or(1.0));
-        let by_design = needs.designs().filter_map(|design| {
-            let (needed, weeks) = needs.need(design, days)?;
+        let by_design = looks.x.iter().filter_map(|of_design| {
+            let (needed, weeks) = looks.first_with_enough(of_design, days)?;
             let information = x / needed;
             let need = Need {
                 x: needed,
@@ -262,7 +294,7 @@ impl MetricDays {
                 information,
                 information_per_day: information / so_far,
             };
-            Some((design, need))
+            Some((of_design.0, need))
         });
         (x > 0.0 && x.is_finite()).then(|| MetricDays {
             control: None,
@@ -335,6 +367,37 @@ pub fn days(
 
 /// Estimates the requirements of primaries from the x of looks at a running experiment. Arms without an x have no metric.
 pub fn of_looks(grown: &InformationGrowth, needs: &Needs) -> ExperimentDays {
+    of_designs(grown, &needs.looks())
+}
+
+/// Estimates the days from the start until decision looks of the configured design have enough information, by arm and primary.
+pub(super) fn until_decisions(
+    settings: &Settings,
+    grown: &InformationGrowth,
+    n_treatments: usize,
+) -> BTreeMap<String, BTreeMap<String, f64>> {
+    let (needs, design) = (Needs::new(settings, n_treatments), TestDesign::of(settings));
+    let designs = needs.designs().filter(|valid| *valid == design).collect();
+    let estimated = of_designs(grown, &needs.looks_of(designs));
+    let days = |metric: MetricDays| {
+        let need = metric.needs.get(&design)?;
+        Some(match needs.every_look_decides() {
+            true => need.days,
+            false => WEEK * f64::from(need.weeks),
+        })
+    };
+    let of_arm = |arm: ArmDays| {
+        let metrics = arm.metrics.into_iter();
+        metrics
+            .filter_map(|(id, metric)| Some((id, days(metric?)?)))
+            .collect()
+    };
+    // Growth is unknown at a file's only look, and at a first look without a start.
+    let arms = estimated.arms.into_iter().filter(|_| estimated.so_far > 0.0);
+    arms.map(|(name, arm)| (name, of_arm(arm))).collect()
+}
+
+fn of_designs(grown: &InformationGrowth, looks: &DecisionLooks) -> ExperimentDays {
     let days = |as_of_ms: i64| (as_of_ms - grown.since_ms) as f64 / DAY_MS;
     let so_far = days(grown.now.as_of_ms);
     let metric = |id: &String, x: f64| {
@@ -349,7 +412,7 @@ pub fn of_looks(grown: &InformationGrowth, needs: &Needs) -> ExperimentDays {
             }
             growth(before, after, so_far / days(earlier.as_of_ms))
         });
-        MetricDays::new(x, so_far, growth, needs)
+        MetricDays::new(x, so_far, growth, looks)
     };
     let arms = grown.now.arms.iter().map(|(name, metrics)| {
         let metrics = metrics.iter().map(|(id, x)| (id.clone(), metric(id, *x)));

@@ -8,6 +8,7 @@ use std::fmt;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 use super::definition::name_of;
+use super::harm::HarmBound;
 use super::probability::in_words;
 use super::settings::Goal;
 use super::test_state::DecidedLook;
@@ -134,6 +135,8 @@ pub struct HarmFact {
     pub since_day: Option<u32>,
     /// True if its interval now lies on the better side of 0.
     pub is_better_now: bool,
+    /// One-sided bound of this look, if it is worse than 0 while the two-sided interval includes 0.
+    pub at_least: Option<HarmBound>,
 }
 
 /// A primary metric at a decision look, oriented so that above 0 is better.
@@ -254,6 +257,9 @@ impl DecisionFacts<'_> {
         if let Some(day) = harm.since_day {
             reason += &format!(", since day {day}");
         }
+        if let Some(at_least) = harm.at_least {
+            reason += &format!(", {}", at_least.in_words());
+        }
         if harm.is_better_now {
             reason += ", but its interval is now on the better side of 0";
         }
@@ -281,10 +287,13 @@ impl DecisionFacts<'_> {
 
     /// Returns the state between two decision looks.
     fn between(&self) -> ReasonedState {
-        let nothing = || {
-            self.wait
+        // Days are missing only until the first decision look. Its reason stays until the next one.
+        let nothing = || match self.previous.and_then(|previous| Some((previous, previous.at?))) {
+            Some((previous, at)) => format!("{} on day {}", previous.reason, at.day),
+            None => self
+                .wait
                 .clone()
-                .unwrap_or_else(|| "nothing is decided".to_owned())
+                .unwrap_or_else(|| "nothing is decided".to_owned()),
         };
         match self.previous {
             // Decisions of the earlier rule were stored without their look.
@@ -342,11 +351,14 @@ impl DecisionFacts<'_> {
     }
 
     fn open(&self) -> ReasonedState {
-        let reason = match self.failing() {
+        let reason = match (self.significant().next(), self.failing()) {
             _ if self.primaries.is_empty() => "no primary metric".to_owned(),
-            Some(guardrail) if self.significant().next().is_some() => {
-                format!("the guardrail {} is still open", name_of(&guardrail.metric))
-            }
+            // A primary that is worse would be a loss.
+            (Some(primary), Some(guardrail)) => format!(
+                "{} is better, but the guardrail {} is still open",
+                name_of(&primary.metric),
+                name_of(&guardrail.metric)
+            ),
             _ => "no primary metric differs significantly".to_owned(),
         };
         (ArmState::NoDecision, reason)
@@ -422,6 +434,11 @@ impl ArmState {
             ArmState::Win => "win",
             ArmState::NoEffect => "no_effect",
         }
+    }
+
+    /// Reports whether it is the result of a decision look.
+    pub fn is_decision(self) -> bool {
+        matches!(self, ArmState::Win | ArmState::Loss | ArmState::NoEffect)
     }
 
     pub fn verdict(self) -> Verdict {

@@ -76,6 +76,10 @@ impl Shared<'_> {
                 .filter(|_| self.has_days())
                 .map(|ms| self.calendar.day_of(ms)),
             is_better_now: band.is_some_and(|band| band.lower > 0.0),
+            at_least: of
+                .and_then(|of| of.report.harm)
+                .filter(|_| band.is_some_and(|band| !band.excludes_zero()))
+                .filter(|harm| self.settings.better(metric, harm.bound) < 0.0),
         }
     }
 

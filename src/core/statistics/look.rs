@@ -9,19 +9,22 @@ use std::collections::BTreeMap;
 
 use super::arm::LookedArm;
 use super::calendar::{Calendar, LookSpan};
+use super::days;
 use super::decision::{ArmState, Basis, Decision, dated};
 use super::facts::Shared;
 use super::family;
-use super::notes::{notes, notes_on_arms, open_again, open_again_note};
+use super::guardrail::GuardrailReport;
+use super::notes::{OPEN_AGAIN, notes, notes_on_arms, open_again, open_again_note};
 use super::power::PlannedTest;
-use super::progress::Known;
-use super::report::{ComparisonReport, MetricDecision};
+use super::progress::{InformationGrowth, Known};
+use super::report::{ArmReport, ComparisonReport, MetricDecision};
 use super::sequence;
 use super::settings::{Settings, Unit, Validity};
 use super::test_state::{DecidedAt, DecidedLook, KeptArm, TestState, raise};
 use super::totals::{STICKY_NOTE, Totals};
 use super::units::UnitShares;
 use super::versus::{Sides, Versus};
+use super::waiting::Waiting;
 
 /// Takes one look. Looks must be taken in order of time, each once, so that running maxima do not depend on restarts.
 pub fn look(settings: &Settings, kept: &mut TestState, totals: &Totals, time: LookSpan) -> ComparisonReport {
@@ -120,6 +123,9 @@ fn report(
         report.notes = notes(name, arm, &units, settings);
         if let Some(decided) = &report.decided {
             report.open_again = open_again(arm, decided);
+            if let (Some(_), Some(decision)) = (&report.open_again, &mut report.decision) {
+                decision.reason += OPEN_AGAIN;
+            }
             let note = report.open_again.as_ref().zip(decided.at);
             report
                 .notes
@@ -141,16 +147,20 @@ fn report(
                 }
             }
         }
+        if is_tested {
+            judge_guardrails(settings, arm, &mut report);
+        }
         // Last, because decisions and notes above still need the numbers.
         if let Some(reason) = incomparable {
             report.withhold(reason);
         }
         (name.clone(), report)
     };
-    let arms_report = arms.iter().map(report).collect();
+    let mut arms_report: BTreeMap<String, ArmReport> = arms.iter().map(report).collect();
     let sticky_note = (n_compared < totals.epochs.len()).then_some(STICKY_NOTE);
     let as_of_ms = kept.last_look_ms.unwrap_or_default();
     let grown = kept.progress.take(Known::new(settings, arms, as_of_ms));
+    add_waiting(shared, &grown, &mut arms_report);
     ComparisonReport {
         arms: arms_report,
         as_of_ms,
@@ -165,6 +175,46 @@ fn report(
             .into_iter()
             .chain(notes_on_arms(totals))
             .collect(),
+    }
+}
+
+/// Adds the states of an arm's guardrails: by the current decision if there is one, else by this look.
+fn judge_guardrails(settings: &Settings, arm: &LookedArm, report: &mut ArmReport) {
+    let decision = report.decision.as_ref();
+    let is_decided = decision.is_some_and(|decision| decision.state.is_decision());
+    for (id, margin) in &settings.guardrails {
+        let (Some(metric), Some(looked)) = (report.metrics.get_mut(id), arm.metrics.get(id)) else {
+            continue;
+        };
+        let decided = metric.decision.filter(|_| is_decided);
+        let at_this_look = looked.judged.and_then(|judged| judged.at_decision);
+        // Numbers of a decision must not change while it is in force.
+        let interval = match (decided, at_this_look) {
+            (Some(decided), _) => decided.metric.interval,
+            (None, Some(at_this_look)) => at_this_look.interval,
+            (None, None) => metric.interval,
+        };
+        metric.guardrail = Some(GuardrailReport::new(
+            *margin,
+            interval,
+            interval.and_then(|interval| looked.measure.oriented_lift(interval)),
+            settings.lower_is_better.contains(id),
+            metric.harm_since_ms.is_some(),
+        ));
+    }
+}
+
+/// Adds the days that primaries need, and the conditions that arms without a decision have not met.
+fn add_waiting(shared: &Shared, grown: &InformationGrowth, arms: &mut BTreeMap<String, ArmReport>) {
+    let settings = shared.settings;
+    let days = days::until_decisions(settings, grown, shared.n_treatments);
+    for (name, arm) in arms {
+        for (id, days) in days.get(name).into_iter().flatten() {
+            if let Some(shown) = arm.metrics.get_mut(id) {
+                shown.days_needed = Some(*days);
+            }
+        }
+        arm.waiting = Waiting::of(settings, arm, shared.calendar.days());
     }
 }
 

@@ -3,6 +3,7 @@
 use super::calendar::Calendar;
 use super::comparison::{self, Comparison};
 use super::effect::{Effect, Interval};
+use super::harm::HarmBound;
 use super::per_user::{is_per_user, per_user_of};
 use super::report::{MetricReport, PerUser};
 use super::sequence::Evidence;
@@ -10,7 +11,7 @@ use super::settings::{MetricRole, Settings, Validity};
 use super::spending::DecisionLook;
 use super::test_state::{KeptMetric, raise};
 use super::versus::Versus;
-use super::{harm, sequence};
+use super::{harm, sequence, student};
 
 /// Effect of an arm on a metric, from the sums of this look.
 #[derive(Debug, Clone, PartialEq)]
@@ -154,6 +155,7 @@ impl Measure {
             p: Some(sequence::p_of(kept.max_surprise)),
             p_harm: Some(p_harm),
             harm_since_ms: kept.harm_since_ms,
+            harm: kept.harm_since_ms.and_then(|_| self.harm_bound(settings)),
             per_user: self.per_user(settings),
             ..*report
         };
@@ -163,6 +165,26 @@ impl Measure {
             better: self.tested().map(|effect| self.oriented(*effect).value),
             at_decision: decision.and_then(|look| self.at_decision(settings, look, evidence, kept)),
         }
+    }
+
+    /// Computes the bound of harm at this look, which holds at every look like its test.
+    fn harm_bound(&self, settings: &Settings) -> Option<HarmBound> {
+        let effect = self.relative()?;
+        let alpha = harm::alpha_of_one(settings.watched().len(), settings.alpha);
+        let degrees = effect.spread.degrees;
+        let t = match settings.validity {
+            Validity::OneLook => student::quantile_above(alpha, degrees),
+            _ => harm::boundary_t(sequence::x(settings.mde, &effect.spread), alpha, degrees),
+        };
+        let distance = t * effect.spread.error();
+        let bound = match self.is_lower_better {
+            true => effect.value - distance,
+            false => effect.value + distance,
+        };
+        Some(HarmBound {
+            bound: self.scale.value(sequence::finite(bound)?)?,
+            level: 1.0 - alpha,
+        })
     }
 
     fn raise(&self, validity: Validity, evidence: Option<Evidence>, kept: &mut KeptMetric) {

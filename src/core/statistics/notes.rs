@@ -105,6 +105,9 @@ pub(super) fn notes_on_arms(totals: &Totals) -> Vec<String> {
     notes
 }
 
+/// End of the reason of a decision that is open again.
+pub(super) const OPEN_AGAIN: &str = "; since then its interval has come to include 0";
+
 /// Writes the note on a decision whose interval now contains 0.
 pub(super) fn open_again_note(metric: &str, day: u32) -> String {
     format!(

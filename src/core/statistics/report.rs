@@ -10,9 +10,12 @@ use serde::{Serialize, Serializer};
 use super::burn_in::BurnIn;
 use super::decision::{Decision, MultiArm};
 use super::effect::Interval;
+use super::guardrail::GuardrailReport;
+use super::harm::HarmBound;
 use super::progress::InformationGrowth;
 use super::settings::MetricRole;
 use super::test_state::{DecidedAt, DecidedLook, DecidedMetric};
+use super::waiting::Waiting;
 
 /// Comparison of an experiment's arms with its control.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -60,6 +63,9 @@ pub struct ArmReport {
     /// Metric of a current win or loss whose interval now contains 0.
     #[serde(skip)]
     pub open_again: Option<String>,
+    /// Conditions for a decision that are not met. None for a state with a decision, without shares, and for a file.
+    #[serde(rename = "waits_for", skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<Waiting>,
     /// Notes on its numbers.
     #[serde(skip)]
     pub notes: Vec<String>,
@@ -119,9 +125,19 @@ pub struct MetricReport {
     /// First look that showed harm, Unix ms.
     #[serde(rename = "harm_since", skip_serializing_if = "Option::is_none")]
     pub harm_since_ms: Option<i64>,
+    /// One-sided bound of the lift at this look. Only after harm was shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub harm: Option<HarmBound>,
+    /// State of a guardrail.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub guardrail: Option<GuardrailReport>,
     /// x/x_plan of this decision look or the next one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub information: Option<f64>,
+    /// Estimated days from the start until a decision look of the configured design has enough information. None for metrics
+    /// that decide nothing, and if no look within two years has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub days_needed: Option<f64>,
     /// Lift of its numerator per assigned user. For a metric per user it is the lift itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub per_user: Option<PerUser>,

@@ -129,6 +129,14 @@ impl Settings {
         self.guardrails.get(metric).copied().unwrap_or(self.mde)
     }
 
+    /// Orients a lift so that above 0 is better.
+    pub fn better(&self, metric: &str, lift: f64) -> f64 {
+        match self.lower_is_better.contains(metric) {
+            true => -lift,
+            false => lift,
+        }
+    }
+
     /// Reports whether one look is planned to be the last.
     pub fn has_planned_end(&self) -> bool {
         self.planned_days.is_some() && self.validity != Validity::OneLook

@@ -9,7 +9,7 @@ use crate::statistics::{ArmReport, ArmState, Goal, MetricReport, Settings};
 pub enum Label {
     Better,
     Worse,
-    /// Harm whose two-sided interval includes 0 at this look.
+    /// Harm or a loss whose two-sided interval includes 0 at this look.
     #[serde(rename = "Probably harmful")]
     ProbablyHarmful,
     /// A win if the goal is not to be worse.
@@ -32,6 +32,8 @@ impl Label {
                 Goal::Superior => Label::Better,
                 Goal::NonInferior => Label::NotWorse,
             },
+            // The decision is still current, but the interval of this look does not agree with it.
+            ArmState::Loss if arm.open_again.is_some() => Label::ProbablyHarmful,
             ArmState::Loss => Label::Worse,
             // Harm is tested one-sided and over all looks, so the interval shown next to it may include 0.
             ArmState::Harm => match harmed_metric(settings, arm) {
@@ -66,7 +68,7 @@ pub(super) fn harmed_metric<'a, 'b>(
     }
     let p = |metric: &MetricReport| metric.p_harm.unwrap_or(1.0);
     let is_worse =
-        |key: &str, metric: &MetricReport| metric.lift.is_some_and(|lift| better(settings, key, lift) < 0.0);
+        |key: &str, metric: &MetricReport| metric.lift.is_some_and(|lift| settings.better(key, lift) < 0.0);
     // p of harm is running, so a metric with a small p may be better by now.
     if candidates.iter().any(|(key, metric)| is_worse(key, metric)) {
         candidates.retain(|(key, metric)| is_worse(key, metric));
@@ -80,14 +82,6 @@ pub(super) fn harmed_metric<'a, 'b>(
 pub(super) fn lies_beyond_zero(settings: &Settings, key: &str, metric: &MetricReport, sign: f64) -> bool {
     metric.interval.is_some_and(|interval| {
         let ends = [interval.lower, interval.upper];
-        ends.iter().all(|end| sign * better(settings, key, *end) > 0.0)
+        ends.iter().all(|end| sign * settings.better(key, *end) > 0.0)
     })
-}
-
-/// Orients a lift so that above 0 is better.
-pub(super) fn better(settings: &Settings, key: &str, lift: f64) -> f64 {
-    match settings.lower_is_better.contains(key) {
-        true => -lift,
-        false => lift,
-    }
 }

@@ -10,13 +10,13 @@ use std::collections::BTreeMap;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 use self::write::{count, interval, percent, share};
-use super::label::{Label, better, harmed_metric, lies_beyond_zero};
+use super::label::{Label, harmed_metric, lies_beyond_zero};
 use crate::nouns::number_of;
 use crate::statistics::chance::{best_of, stretch};
 use crate::statistics::decision::MultiArm;
 use crate::statistics::{
-    ArmReport, ArmState, ComparisonReport, Decision, Goal, Interval, MetricDecision, MetricReport, Settings,
-    Size, name_of,
+    ArmReport, ArmState, ComparisonReport, Decision, Goal, HarmBound, Interval, MetricDecision, MetricReport,
+    Settings, Size, name_of,
 };
 
 /// Sentence and badge of an experiment.
@@ -202,7 +202,7 @@ impl TestedArm<'_> {
     }
 
     fn has_decided(&self) -> bool {
-        self.is(&[ArmState::Win, ArmState::Loss, ArmState::NoEffect])
+        self.decision.state.is_decision()
     }
 
     fn open_again(&self) -> &'static str {
@@ -347,7 +347,7 @@ impl<'a> ComparedLook<'a> {
             return self.win(best, wins.len(), &worse, arms.len());
         }
         if let Some(first) = self.worst(&worse) {
-            return self.harm(first, worse.len(), arms.len());
+            return self.harm(first, &worse, arms.len());
         }
         if self.settings.shares.is_empty() {
             let headline = Headline::new(Badge::Uncompared, None);
@@ -391,13 +391,13 @@ impl<'a> ComparedLook<'a> {
                 "; {n_wins} of {n_arms} arms {}",
                 match self.settings.goal {
                     Goal::Superior if n_wins == 1 => "beats it",
-                    Goal::Superior => "beat it",
+                    Goal::Superior => "beat it, not compared with each other",
                     Goal::NonInferior if n_wins == 1 => "is not worse",
                     Goal::NonInferior => "are not worse",
                 }
             )),
         };
-        named_invalid(named_others(headline, worse), &self.unread())
+        named_invalid(self.named_others(headline, worse), &self.unread())
     }
 
     /// Arms whose numbers must not be used.
@@ -407,41 +407,84 @@ impl<'a> ComparedLook<'a> {
         arms
     }
 
-    fn harm(&self, first: TestedArm, n_worse: usize, n_arms: usize) -> Headline {
+    fn harm(&self, first: TestedArm, worse: &[TestedArm], n_arms: usize) -> Headline {
         let headline = Headline::new(Badge::Harm, Some(first.name)).name(first.name);
         let headline = headline.labeled(Label::of(self.settings, first.of));
-        let mut headline = headline.text(" is worse than ").name(self.control());
         let worst = self.worst_metric(&first);
+        // An interval that includes 0 now proves nothing about now, unless the one-sided bound still does.
+        let is_shown_now = worst.is_some_and(|(key, metric)| self.harm_bound(key, metric).is_some());
+        let verb = match headline.label {
+            Label::ProbablyHarmful if is_shown_now => " is probably worse than ",
+            Label::ProbablyHarmful => " was worse than ",
+            _ => " is worse than ",
+        };
+        let mut headline = headline.text(verb).name(self.control());
         if let Some((key, metric)) = worst {
-            let by = match self.lies_beyond_zero(key, metric, -1.0) {
-                _ if first.is(&[ArmState::Loss]) => String::new(),
-                true => {
-                    since(metric).map_or_else(String::new, |since| format!(" ({since}, by the test of harm)"))
-                }
-                // Harm is tested one-sided and over all looks, so the two-sided interval of this look may still contain 0.
-                false => {
-                    let since = since(metric).map_or_else(String::new, |since| format!(" {since}"));
-                    format!(" by the one-sided test of harm{since}")
-                }
-            };
-            let now = match self.lies_beyond_zero(key, metric, 1.0) {
-                true if first.is(&[ArmState::Harm]) => "; its interval is now on the better side of 0",
-                _ => "",
-            };
-            headline = headline.text(format!(
-                "{by}: {}{}{now}",
-                first.lift(key, metric),
-                first.open_again()
-            ));
+            headline = headline.text(match first.is(&[ArmState::Loss]) {
+                true => format!(": {}{}", first.lift(key, metric), first.open_again()),
+                false => self.harmed(&first, key, metric),
+            });
         }
         let headline = headline.resting_on(self.rests_on(first.name, worst));
         match n_arms {
             0 | 1 => headline,
             _ => headline.text(format!(
-                "; {n_worse} of {n_arms} arms {}, none is better",
-                if n_worse == 1 { "is worse" } else { "are worse" }
+                "; {} of {n_arms} arms {}, none is better",
+                worse.len(),
+                self.are_worse(worse)
             )),
         }
+    }
+
+    /// Adds "; blend and 2 more are worse".
+    fn named_others(&self, headline: Headline, worse: &[TestedArm]) -> Headline {
+        let Some((first, rest)) = worse.split_first() else {
+            return headline;
+        };
+        let headline = headline.text("; ").name(first.name);
+        let more = match rest.len() {
+            0 => String::new(),
+            n => format!(" and {n} more"),
+        };
+        headline.text(format!("{more} {}", self.are_worse(worse)))
+    }
+
+    /// Writes "is worse", or how sure that is of several arms.
+    fn are_worse(&self, arms: &[TestedArm]) -> String {
+        let is_probable = |arm: &TestedArm| Label::of(self.settings, arm.of) == Some(Label::ProbablyHarmful);
+        let verb = if arms.len() == 1 { "is" } else { "are" };
+        match arms.iter().filter(|arm| is_probable(arm)).count() {
+            0 => format!("{verb} worse"),
+            n if n == arms.len() => format!("{verb} probably worse"),
+            _ => format!("{verb} worse or probably worse"),
+        }
+    }
+
+    /// Writes why an arm is harmful: the lift and, while its two-sided interval includes 0, the one-sided bound that shows harm.
+    fn harmed(&self, arm: &TestedArm, key: &str, metric: &MetricReport) -> String {
+        let lift = arm.lift(key, metric);
+        let since = since(metric);
+        if self.lies_beyond_zero(key, metric, -1.0) {
+            let since = since.map_or_else(String::new, |since| format!(" ({since}, by the test of harm)"));
+            return format!("{since}: {lift}");
+        }
+        let by = format!(
+            " by the one-sided test of harm{}",
+            since.map_or_else(String::new, |since| format!(" {since}"))
+        );
+        let now = match self.harm_bound(key, metric) {
+            Some(bound) => format!(", {}", bound.in_words()),
+            None if self.lies_beyond_zero(key, metric, 1.0) => {
+                "; its interval is now on the better side of 0".to_owned()
+            }
+            None => "; both its one-sided and its two-sided interval include 0 now".to_owned(),
+        };
+        format!("{by}: {lift}{now}")
+    }
+
+    /// Returns the one-sided bound of harm if it is on the worse side of 0.
+    fn harm_bound(&self, key: &str, metric: &MetricReport) -> Option<HarmBound> {
+        metric.harm.filter(|harm| self.better(key, harm.bound) < 0.0)
     }
 
     /// Returns the metric by which an arm is worse.
@@ -492,12 +535,75 @@ impl<'a> ComparedLook<'a> {
             let headline = headline.labeled(Some(Label::Collecting));
             return headline.text(format!("too early: too few users or clicks ({reason}){dates}"));
         }
-        let waits = self.report.next_decision_ms.is_some();
-        let headline = match waits {
-            true => Headline::new(Badge::Early, Some(of.name)).text(format!("too early: {reason}{dates}")),
-            false => Headline::new(Badge::Open, Some(of.name)).text(format!("not decided: {reason}{dates}")),
+        let badge = match self.report.next_decision_ms {
+            Some(_) => Badge::Early,
+            None => Badge::Open,
         };
+        // After a decision look, more is missing than days.
+        let lead = match (badge, &of.of.decided) {
+            (Badge::Early, None) => "too early",
+            (Badge::Early, Some(_)) => "not decided yet",
+            _ => "not decided",
+        };
+        let missing = self.missing(&of);
+        let headline = Headline::new(badge, Some(of.name)).text(format!("{lead}: {reason}{missing}{dates}"));
         named_invalid(self.so_far(headline, "; so far "), &self.unread())
+    }
+
+    /// Writes the missing conditions besides days: "; waiting for the guardrail MRR: may be down 13.9%, 5.0% allowed; data
+    /// collected for a 5.0% effect: 20%, about 56 days in all".
+    fn missing(&self, arm: &TestedArm) -> String {
+        let Some(waiting) = &arm.of.waiting else {
+            return String::new();
+        };
+        let is_better = |key: &String| {
+            let metric = arm.of.metrics.get(key);
+            metric.is_some_and(|metric| self.lies_beyond_zero(key, metric, 1.0))
+        };
+        let mut words = String::new();
+        // Guardrails delay a decision only once a primary is better, or at a decision look.
+        if arm.of.decided.is_some() || self.settings.primary.iter().any(is_better) {
+            words += &self.open_guardrail(arm, &waiting.guardrails);
+        }
+        if let Some(information) = waiting.information {
+            let effect = share(self.settings.mde, 1);
+            words += &format!(
+                "; data collected for a {effect} effect: {}",
+                share(information, 0)
+            );
+            if let Some(days) = waiting.days_needed {
+                words += &format!(", about {} in all", number_of(format!("{days:.0}"), "day"));
+            }
+        }
+        words
+    }
+
+    /// Writes the guardrail that is furthest from being shown to hold.
+    fn open_guardrail(&self, arm: &TestedArm, open: &[String]) -> String {
+        let room = |key: &str| -> Option<f64> {
+            let guardrail = arm.of.metrics.get(key)?.guardrail?;
+            Some(self.better(key, guardrail.bound?) + guardrail.margin)
+        };
+        let rooms = open
+            .iter()
+            .map(|key| (key, room(key).unwrap_or(f64::NEG_INFINITY)));
+        let Some((key, _)) = rooms.min_by(|(_, a), (_, b)| a.total_cmp(b)) else {
+            return String::new();
+        };
+        let guardrail = arm.of.metrics.get(key).and_then(|metric| metric.guardrail);
+        let allowed = share(self.settings.margin(key), 1);
+        let state = match guardrail.and_then(|guardrail| guardrail.bound) {
+            Some(bound) => {
+                let way = if bound < 0.0 { "down" } else { "up" };
+                format!("may be {way} {}, {allowed} allowed", share(bound.abs(), 1))
+            }
+            None => format!("no interval yet, {allowed} allowed"),
+        };
+        let others = match open.len() {
+            0 | 1 => String::new(),
+            n => format!(" and {} more", n - 1),
+        };
+        format!("; waiting for the guardrail {}{others}: {state}", name_of(key))
     }
 
     /// Writes the days that lie ahead: ", next decision Mon 1 Dec, planned end Thu 4 Dec".
@@ -623,7 +729,7 @@ impl<'a> ComparedLook<'a> {
     }
 
     fn better(&self, key: &str, lift: f64) -> f64 {
-        better(self.settings, key, lift)
+        self.settings.better(key, lift)
     }
 
     fn lies_beyond_zero(&self, key: &str, metric: &MetricReport, sign: f64) -> bool {
@@ -657,18 +763,6 @@ fn lift(key: &str, lift: Option<f64>, ends: Option<Interval>) -> String {
         (Some(lift), Some(ends)) => format!("{name} {} ({})", percent(lift), interval(ends)),
         (Some(lift), None) => format!("{name} {}, no interval yet", percent(lift)),
         _ => format!("{name} not known yet"),
-    }
-}
-
-/// Adds "; blend and 2 more are worse".
-fn named_others(headline: Headline, worse: &[TestedArm]) -> Headline {
-    match worse {
-        [] => headline,
-        [one] => headline.text("; ").name(one.name).text(" is worse"),
-        [one, rest @ ..] => {
-            let headline = headline.text("; ").name(one.name);
-            headline.text(format!(" and {} more are worse", rest.len()))
-        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 import { $, attribute, keyed, stamp, text } from "./document.js";
 import { inOrder } from "./looks.js";
-import { digitsOf, metricOf, percentage, signed, visible } from "./words.js";
+import { digitsOf, nameOf, percentage, signed, visible } from "./words.js";
 
 /** Intervals wider than this many times the median one are cut off at the edge. */
 const WIDEST = 3;
@@ -38,11 +38,10 @@ function group({ key }) {
   const head = document.createElement("tr");
   const name = document.createElement("th");
   Object.assign(name, { scope: "rowgroup", colSpan: 3 });
-  const [id, k] = key.split("@");
   const words = document.createElement("span");
   const badge = document.createElement("span");
   badge.className = "role";
-  text(words, metricOf(id).name + (k === undefined ? "" : `@${k}`));
+  text(words, nameOf(key));
   name.append(words, " ", badge);
   head.append(name);
   node.append(head);
@@ -62,13 +61,18 @@ function lineOf({ key, arm }) {
   text($("bdi", node), visible(arm));
   return {
     node,
-    draw({ lift, lower, upper, colour, edge }) {
+    draw({ lift, lower, upper, guardrail, colour, edge }) {
       $(".swatch", node).dataset.colour = colour;
       const place = (it) => `${(50 + (50 * Math.max(-edge, Math.min(edge, it))) / edge).toFixed(2)}%`;
       const bar = $(".bar", node);
       bar.toggleAttribute("hidden", lower === undefined);
       if (lower !== undefined) for (const [name, it] of [["x1", place(lower)], ["x2", place(upper)]]) attribute(bar, name, it);
       attribute($("circle", node), "cx", place(lift));
+      const margin = $(".margin", node);
+      margin.toggleAttribute("hidden", guardrail === undefined);
+      // The margin lies on the side of the worst lift.
+      const end = guardrail && place(guardrail.bound > lift ? guardrail.margin : -guardrail.margin);
+      if (guardrail) for (const name of ["x1", "x2"]) attribute(margin, name, end);
       attribute($("svg", node), "data-colour", colour);
       const isSure = lower !== undefined && (lower > 0 || upper < 0);
       node.classList.toggle("sure", isSure);

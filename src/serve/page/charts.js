@@ -11,7 +11,7 @@ import { drawRanks } from "./chart-ranks.js";
 import { drawSplit } from "./chart-split.js";
 import { $, attribute, keyed, note, stamp, text } from "./document.js";
 import { controlOf } from "./download.js";
-import { clock, count, date, digitsOf, metricOf, near, number, percentage, signed, span, visible } from "./words.js";
+import { count, digitsOf, metricOf, moment, nameOf, near, number, percentage, signed, span, visible } from "./words.js";
 
 const PATH = "api/v1/view/charts";
 const PATIENCE_MS = 10_000;
@@ -33,6 +33,8 @@ export function drawCharts(section, experiment) {
   if (!drawn.has(section)) drawn.set(section, new Charts(section, visible(experiment.name)));
   drawn.get(section).follow(experiment);
 }
+
+addEventListener("beforeprint", () => document.querySelectorAll(".charts").forEach((section) => drawn.get(section)?.print()));
 
 const sights = new IntersectionObserver(
   (entries) => {
@@ -87,7 +89,22 @@ class Charts {
   follow(experiment) {
     this.#experiment = experiment;
     this.#section.hidden = experiment.arms.length === 0;
-    if (this.#isInSight && !this.#section.hidden) this.#refresh();
+    if (this.#section.hidden) return;
+    if (this.#isInSight) this.#refresh();
+    else if (this.#answer !== null) this.#drawForest();
+    this.#drawAge();
+  }
+
+  /** Fetches what is older than the sentence. A print that does not wait for it shows the age of the charts. */
+  print() {
+    if (this.#experiment !== null && !this.#section.hidden) this.#refresh();
+  }
+
+  /** Shows the analysis of the charts, which may be older than the sentence while they are out of sight. */
+  #drawAge() {
+    const [shown, latest] = [this.#answer?.looks?.times.at(-1), this.#experiment.looks?.as_of];
+    const isOlder = shown < latest;
+    note($("[data-testid=charts-as-of]", this.#section), shown === undefined ? "" : `As of the analysis of ${moment(shown)}${isOlder ? `, older than the one above of ${moment(latest)}` : ""}.`);
   }
 
   seen(isInSight) {
@@ -105,8 +122,14 @@ class Charts {
     arms.forEach(({ name }) => this.#colour(name));
     const { n_found: nFound } = this.#experiment;
     note($("[data-testid=charted]", this.#section), arms.length < nFound ? `Charts show ${count(arms.length)} of ${count(nFound)} arms: the first ones in the table.` : "");
-    drawForest($(".forest", this.#section), this.#experiment, arms, (name) => this.#colour(name));
+    this.#drawForest();
     this.#ask();
+  }
+
+  #drawForest() {
+    const forest = $(".forest", this.#section);
+    drawForest(forest, this.#experiment, this.#arms(), (name) => this.#colour(name));
+    attribute(forest, "data-as-of", this.#experiment.looks?.as_of);
   }
 
   /** Draws the selection of a metric: the primaries, and those selected for the table. */
@@ -181,6 +204,7 @@ class Charts {
 
   #draw() {
     if (this.#answer === null) return;
+    this.#drawAge();
     const begin = performance.now();
     this.#drawTime();
     this.#drawLift();
@@ -245,11 +269,6 @@ class Charts {
   }
 }
 
-function nameOf(key) {
-  const [id, k] = key.split("@");
-  return metricOf(id).name + (k === undefined ? "" : `@${k}`);
-}
-
 function optionOf({ key, words }) {
   const node = document.createElement("option");
   node.value = key;
@@ -268,10 +287,6 @@ function cellAt({ begins, cell }) {
 
 function upTo(times) {
   return (i) => `up to ${moment(times[i])}`;
-}
-
-function moment(ms) {
-  return `${date(ms)} ${clock(ms).slice(0, 5)}`;
 }
 
 function aboutCells({ cell, begins, openFrom }, window) {

@@ -6,7 +6,9 @@ const VIEWS = { both: ["settled", "live"], settled: ["settled"], live: ["live"] 
 const COLUMNS = [
   "experiment", "arm", "is_control", "view", "window", "k", "profile", "metric", "value", "control_value",
   "difference_absolute", "difference_relative", "lists", "clicks", "items_shown", "last_list",
-  "live_end", "settled_end", "since",
+  "live_end", "settled_end", "since", "analysis", "analysis_value", "analysis_control_value", "lift", "lift_lower", "lift_upper", "p_adjusted", "role",
+  "decision_at", "decision_lift", "decision_lower", "decision_upper", "decision_p_adjusted", "state", "label", "result", "reason", "badge", "sentence",
+  "analysis_lists", "users", "planned_share",
 ];
 
 /** `shown()` returns the data on the page: { answer, view }. */
@@ -27,16 +29,49 @@ function save(shown, ending, type, write) {
 
 /** A row for each arm, view and metric. Every row contains the ends of its view, so that files of several moments can be combined. */
 function csv(shown) {
-  const { live_end_ms, settled_end_ms, since_ms } = shown.answer.stream;
-  const ends = { live_end: instant(live_end_ms), settled_end: instant(settled_end_ms), since: instant(since_ms) };
+  const ends = endsOf(shown.answer.stream);
   const rows = records(shown).map((record) => ({ ...record, ...ends })).map((record) => COLUMNS.map((name) => field(record[name])).join(","));
   return [COLUMNS.join(","), ...rows, ""].join("\r\n");
 }
 
 function json(shown) {
-  const { chosen, stream } = shown.answer;
-  const { live_end_ms, settled_end_ms, since_ms } = stream;
-  return `${JSON.stringify({ chosen, live_end_ms, settled_end_ms, since_ms, rows: records(shown) }, null, 2)}\n`;
+  return `${JSON.stringify({ chosen: shown.answer.chosen, ...endsOf(shown.answer.stream), rows: records(shown) }, null, 2)}\n`;
+}
+
+/** Ends of the views. All times of a file have one form. */
+function endsOf({ live_end_ms: live, settled_end_ms: settled, since_ms: since }) {
+  return { live_end: instant(live), settled_end: instant(settled), since: instant(since) };
+}
+
+/** The latest analysis of an arm and a metric: what was known, what was decided, and on how many users. */
+function analysisOf({ looks, verdict }, { analysis, comparison }, key) {
+  if (looks?.as_of == null) return {};
+  const metric = comparison?.metrics[key];
+  const decision = metric?.decision;
+  return {
+    analysis: instant(looks.as_of),
+    analysis_value: metric?.arm,
+    analysis_control_value: metric?.control,
+    lift: metric?.lift,
+    lift_lower: metric?.lower,
+    lift_upper: metric?.upper,
+    p_adjusted: metric?.p_adjusted,
+    role: metric?.role,
+    decision_at: instant(decision?.at),
+    decision_lift: decision?.lift,
+    decision_lower: decision?.lower,
+    decision_upper: decision?.upper,
+    decision_p_adjusted: decision?.p_adjusted,
+    state: comparison?.state,
+    label: comparison?.label,
+    result: comparison?.result,
+    reason: comparison?.reason,
+    badge: verdict.label,
+    sentence: verdict.sentence,
+    analysis_lists: analysis?.lists,
+    users: analysis?.users,
+    planned_share: analysis?.share,
+  };
 }
 
 function records({ answer, view }) {
@@ -65,6 +100,8 @@ function records({ answer, view }) {
         clicks: it.clicks,
         items_shown: it.items_shown,
         last_list: instant(arm.last_list_ms),
+        // Looks use the first profile.
+        ...(profile === answer.profiles[0].name ? analysisOf(experiment, arm, metric + (k === null ? "" : `@${k}`)) : {}),
       };
     };
     return experiment.arms.flatMap(ofArm);
@@ -85,7 +122,7 @@ const STEERING = /[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/gu;
 
 /** Names are untrusted: none may become a formula in a spreadsheet or affect its display. `abgauge evaluate` writes the same. */
 function field(value) {
-  if (value === null) return "";
+  if (value == null) return "";
   if (typeof value !== "string") return String(value);
   const visible = value.replace(STEERING, escaped);
   const plain = /^\s*[=+\-@＝＋－＠]/.test(visible) ? `'${visible}` : visible;

@@ -8,7 +8,7 @@ import { $, attribute, hintAtMore, keyed, note, stamp, text } from "./document.j
 import { controlOf } from "./download.js";
 import { asOf, drawLooks, interval, lift, planning } from "./looks.js";
 import { drawSettling } from "./settling.js";
-import { LABELS, WORDS, count, metricOf, near, percentage, signed, some, span, stateOf, visible } from "./words.js";
+import { DECIDED, LABELS, STATES, WORDS, count, date, metricOf, near, percentage, signed, some, span, stateOf, visible } from "./words.js";
 
 const VIEWS = { both: ["settled", "live"], settled: ["settled"], live: ["live"] };
 const VIEW_NOTES = { live: "every list as soon as it is read", settled: "lists that no click can change any more: compare arms on this" };
@@ -32,15 +32,33 @@ export function drawExperiments(answer, { show, view, difference }) {
   const isAlone = told.experiment !== null || answer.n_experiments_in_all === 1;
   const order = answer.profiles[0].metrics;
   // Looks use the first profile, over everything settled since the start.
-  const hasLifts = told.window === "total" && difference === "relative" && answer.has_looks_of_scope && told.profile === answer.profiles[0].name;
-  const context = { told, stream, profiles: answer.profiles, order, hasLifts, lineWindow, metrics, views, columns, difference, isAlone, isStacked, least };
+  const hasAnalysis = told.window === "total" && answer.has_looks_of_scope && told.profile === answer.profiles[0].name;
+  const hasLifts = hasAnalysis && difference === "relative";
+  const context = { told, stream, profiles: answer.profiles, order, hasAnalysis, hasLifts, lineWindow, metrics, views, columns, difference, isAlone, isStacked, least };
   const sections = answer.experiments.map((experiment) => ({ ...experiment, context }));
   const several = sections.length > 1 ? sections : [];
   keyed($("#verdicts"), several, ({ name }) => name, verdictLine);
   $("#verdicts").hidden = several.length === 0;
   keyed($("#tables"), sections, ({ name }) => name, experimentSection);
   note($("#empty"), sections.length === 0 ? whyEmpty(answer) : "");
+  drawFolded(answer);
   drawPages(answer, isAlone);
+}
+
+/** One line for names with very few lists, which are mostly misspelled. */
+function drawFolded({ folded = [], n_folded: n = 0 }) {
+  const node = $("#folded");
+  node.hidden = n === 0;
+  text($("span", node), `${some(n, "name")} with few lists ${n === 1 ? "is" : "are"} not shown, perhaps misspelled:`);
+  keyed($(".names", node), folded, ({ name }) => name, foldedName);
+  text($("small", node), n > folded.length ? `and ${count(n - folded.length)} more` : "");
+}
+
+function foldedName({ name }) {
+  const node = document.createElement("button");
+  Object.assign(node, { type: "button", className: "alone" });
+  node.addEventListener("click", () => choose({ experiment: name }));
+  return { node, draw: ({ lists }) => text(node, `${visible(name)} (${some(lists, "list")})`) };
 }
 
 // Cached between draws, because measuring forces a layout.
@@ -129,7 +147,8 @@ function experimentSection({ name }) {
       drawHeads(node, context);
       const scales = metrics.map((metric) => scaleOf(experiment.arms, metric, views));
       const control = controlOf(experiment);
-      const rows = experiment.arms.map((arm) => ({ ...arm, experiment: name, control, isControl: arm === control, scales, context }));
+      const arms = experiment.arms.map((arm) => analyzed(arm, experiment.arms, context));
+      const rows = arms.map((arm, i) => ({ ...arm, experiment: name, control: control && arms[0], isControl: experiment.arms[i] === control, scales, context }));
       keyed($("tbody", node), rows, (arm) => arm.name, armRow);
       note($(".lines", node), aboutLines(scales, context));
       drawLooks($(".looks", node), experiment);
@@ -137,6 +156,20 @@ function experimentSection({ name }) {
       drawCharts($(".charts", node), experiment);
     },
   };
+}
+
+/**
+ * Puts the numbers of the latest analysis in the place of later counts, so that the sentence, the lifts and the values of the settled view
+ * since the start agree. A metric that the analysis does not have keeps its count.
+ */
+function analyzed(arm, arms, { hasAnalysis, metrics }) {
+  if (!hasAnalysis || !arm.analysis || !arm.settled) return arm;
+  const keys = metrics.map(({ id, k }) => id + k);
+  const compared = arms.find(({ comparison }) => comparison)?.comparison.metrics;
+  const own = (key) => arm.comparison?.metrics[key]?.arm ?? arm.own?.metrics[key]?.value;
+  const ofKey = (key) => (arm.comparison || arm.own ? own(key) : compared?.[key]?.control);
+  const values = keys.map((key, i) => ofKey(key) ?? arm.settled.values[i]);
+  return { ...arm, settled: { ...arm.settled, values, lists: arm.analysis.lists, users: arm.analysis.users, isAnalysis: true } };
 }
 
 function drawAbout(node, { control, arms, n_arms: nArms, n_found: nFound, context }) {
@@ -157,7 +190,8 @@ function drawAbout(node, { control, arms, n_arms: nArms, n_found: nFound, contex
 function verdictOf(node) {
   const [badge, sentence] = ["badge", "sentence"].map((testid) => $(`[data-testid=${testid}]`, node));
   let drawn = null;
-  return ({ verdict, looks, context: { stream } }) => {
+  $(".anyway", node).addEventListener("click", ({ target }) => text(target, node.classList.toggle("anyway") ? "hide the lifts" : "show the lifts anyway"));
+  return ({ verdict, looks, arms, context: { stream, hasAnalysis } }) => {
     for (const key of ["badge", "label"]) attribute($("[data-testid=verdict]", node), `data-${key}`, verdict[key]);
     text(badge, verdict.label);
     // An upgraded daemon may send labels that this page does not know.
@@ -171,9 +205,24 @@ function verdictOf(node) {
     }
     drawn = verdict.sentence;
     note($("[data-testid=chance]", node), verdict.chance === null ? "" : `For comparison, ${verdict.chance}.`);
-    note($("[data-testid=as-of]", node), asOf(looks, stream));
+    note($("[data-testid=as-of]", node), asOf(looks, stream, hasAnalysis));
     note($("[data-testid=planning]", node), planning(looks, verdict));
+    drawDistrust(node, verdict, arms);
   };
+}
+
+/** Folds the lifts of an experiment whose check failed, and shows what to check first. */
+function drawDistrust(node, verdict, arms) {
+  const isInvalid = verdict.label === "Invalid";
+  node.classList.toggle("invalid", isInvalid);
+  const place = $("[data-testid=distrust]", node);
+  place.hidden = !isInvalid;
+  if (!isInvalid) return;
+  const state = arms.map((arm) => arm.comparison?.state).find((state) => STATES[state]?.first !== undefined);
+  const known = STATES[state];
+  text($("span", place), known ? `Check first: ${known.first}` : "");
+  attribute($("a", place), "href", `runbooks${known ? `#${known.runbook.toLowerCase()}` : ""}`);
+  text($(".anyway", place), node.classList.contains("anyway") ? "hide the lifts" : "show the lifts anyway");
 }
 
 /** One line of the list at the top, shown for several experiments: the claim, and a link to the details. */
@@ -313,10 +362,11 @@ function metricCell(view, { id }, experiment, arm) {
       attribute(value, "data-key", metric.id + metric.k);
       const looked = view === "settled" && context.hasLifts ? comparison?.metrics[metric.id + metric.k] : undefined;
       attribute(difference, "data-of", looked && "look");
-      const compared = looked ? (looked.lift ?? null) : isControl ? null : differenceOf(told, control?.[view]?.values[metric.index], context.difference);
+      const shown = looked && decidedOr(looked, comparison.state);
+      const compared = looked ? (shown.lift ?? null) : isControl ? null : differenceOf(told, control?.[view]?.values[metric.index], context.difference);
       attribute(difference, "data-value", compared);
       attribute(difference, "data-role", looked?.role);
-      const [first, rest] = looked ? liftOf(looked, comparison.state) : [compared === null ? "" : writeDifference(compared, metric, context.difference), ""];
+      const [first, rest] = looked ? liftOf(shown, comparison.state) : [compared === null ? "" : writeDifference(compared, metric, context.difference), ""];
       text(strong, first);
       text(interval, rest);
       const cells = it?.line?.values[metric.index] ?? [];
@@ -327,9 +377,14 @@ function metricCell(view, { id }, experiment, arm) {
   };
 }
 
+/** The decision that a state rests on, as in the sentence, or else the latest look. */
+function decidedOr(looked, state) {
+  return DECIDED.includes(state) && looked.decision?.lift !== undefined ? looked.decision : looked;
+}
+
 /** A lift with its interval, from the latest look. If too little is known, or the arm is not comparable, there is none: a plain difference would mislead. */
 function liftOf(looked, state) {
-  if (looked.lift !== undefined) return [lift(looked.lift), ` (${interval(looked)})`];
+  if (looked.lift !== undefined) return [lift(looked.lift), ` (${interval(looked)})${looked.at === undefined ? "" : `, decided ${date(looked.at)}`}`];
   return ["", state?.startsWith("invalid") ? "not comparable" : "too early for a lift"];
 }
 
@@ -353,9 +408,10 @@ function basesCell(view, experiment, arm) {
     draw(arm) {
       const it = arm[view];
       text($(".label", node), `bases, ${view}`);
+      const { isAnalysis, users } = it ?? {};
       text($(".lists", node), it ? some(it.lists, "list") : whyAbsent(view, arm));
-      text($(".clicks", node), it ? some(it.clicks, "click") : "");
-      text($(".items", node), it ? `${count(it.items_shown)} items shown` : "");
+      text($(".clicks", node), isAnalysis ? (users === undefined ? "" : some(users, "user")) : it ? some(it.clicks, "click") : "");
+      text($(".items", node), it && !isAnalysis ? `${count(it.items_shown)} items shown` : "");
       attribute(node, "data-lists", it?.lists);
     },
   };

@@ -2,7 +2,7 @@
 
 import { $, attribute, hintAtMore, keyed, lines, note, stamp, text } from "./document.js";
 import { drawOwn } from "./own.js";
-import { ROLES, STATES, clock, date, digitsOf, idsPerUser, metricOf, number, percentage, probability, signed, stateOf, visible } from "./words.js";
+import { ROLES, STATES, date, digitsOf, idsPerUser, metricOf, moment, nameOf, number, percentage, probability, signed, some, stateOf, visible } from "./words.js";
 
 /** Looks are ten minutes of event time apart. A look that is late by more than two intervals is held back. */
 const LATE_MS = 20 * 60_000;
@@ -20,7 +20,7 @@ export function drawLooks(node, { name, compared_with: control, looks, arms, ver
   const order = context.order;
   // One comparison starts open: the arm named in the sentence, or the first one.
   const open = compared.find((arm) => arm.name === verdict.arm) ?? compared[0];
-  const rows = compared.map((arm) => ({ ...arm.comparison, name: arm.name, experiment: name, isOpen: arm === open, order }));
+  const rows = compared.map((arm) => ({ ...arm.comparison, name: arm.name, experiment: name, isOpen: arm === open, order, promoted: verdict.badge === "win" ? verdict.arm : null }));
   keyed($(".comparisons", node), rows, ({ name }) => name, comparisonOf);
   drawOwn($(".own-arms", node), alone.map((arm) => ({ ...arm, experiment: name })), context);
 }
@@ -29,9 +29,14 @@ export function drawLooks(node, { name, compared_with: control, looks, arms, ver
  * Basis of the sentence. `start` is the first list read, which may be later than the experiment's start after a restart.
  * Without a look, the basis is the data in `total`.
  */
-export function asOf(looks, { since_ms: since, settled_end_ms: settled }) {
+export function asOf(looks, { since_ms: since, settled_end_ms: settled }, hasAnalysis) {
   // Looks begin at a cell of ten minutes, and the first list may be later within it.
-  if (looks?.as_of != null) return `All lists settled from ${moment(Math.max(looks.start, since ?? looks.start))} to ${moment(looks.as_of)}. The sentence and the lifts${atLevel(looks)} are as of then; values and counts in the table are current.`;
+  if (looks?.as_of != null) {
+    const range = `All lists settled from ${moment(Math.max(looks.start, since ?? looks.start))} to ${moment(looks.as_of)}.`;
+    // The table shows other windows, views and profiles as of now.
+    if (hasAnalysis) return `${range} The sentence, the lifts${atLevel(looks)} and the settled values are as of then.`;
+    return `${range} The sentence and the lifts${atLevel(looks)} are as of then; values and counts in the table are current.`;
+  }
   if (looks != null || since == null || settled == null || settled < since) return "";
   return `Settled lists from ${moment(since)} to ${moment(settled)}.`;
 }
@@ -46,11 +51,7 @@ export function planning(looks, { badge }) {
 
 /** Confidence level of the intervals. */
 function atLevel({ power }) {
-  return power == null ? "" : `, with ${percentage(1 - power.alpha, digitsOf(power.alpha * 100))} intervals,`;
-}
-
-function moment(ms) {
-  return `${date(ms)} ${clock(ms).slice(0, 5)}`;
+  return power == null ? "" : ` (${percentage(1 - power.alpha, digitsOf(power.alpha * 100))} intervals)`;
 }
 
 /** Sentences about causes that hold looks back, and about data that looks leave out. */
@@ -96,11 +97,12 @@ function drawComparison(node, comparison) {
   text(decision, state === undefined ? "not tested" : stateOf(comparison));
   attribute(decision, "data-state", state);
   attribute(decision, "data-label", label);
-  text($("[data-testid=decision-reason]", node), state === undefined ? "It has no share of the users." : `${RESULTS[result]}${reason ? `: ${visible(reason)}` : ""}`);
+  text($("[data-testid=decision-reason]", node), state === undefined ? "It has no share of the users." : `${actionOf(comparison)}${reason ? `: ${visible(reason)}` : ""}`);
   const isWithoutShares = reason === NO_SHARES;
   node.classList.toggle("without-shares", isWithoutShares);
   node.classList.toggle("without-decision", Object.values(metrics).every((metric) => metric.decision === undefined));
   const help = isWithoutShares ? NO_SHARES_HELP : STATES[state]?.help;
+  lines($("[data-testid=facts]", node), factsOf(comparison, order));
   const dates = isWithoutShares ? [] : [next && `Next decision: ${moment(next)}.`, end && `Planned end: ${moment(end)}.`];
   note($("[data-testid=state-words]", node), [help, ...dates].filter(Boolean).join(" "));
   for (const bdi of node.querySelectorAll("bdi.control")) text(bdi, visible(control));
@@ -115,6 +117,39 @@ const NO_SHARES = "no shares";
 const NO_SHARES_HELP = "Nothing is decided or checked until the configuration sets each arm's share of the users: shares under [experiments.NAME].";
 const RESULTS = { pass: "promote", hold: "hold", rollback: "roll back" };
 
+/** The action for a rollout. Arms that beat the control are not compared with each other, so only one of them is promoted. */
+function actionOf({ result, name, promoted }) {
+  if (result !== "pass" || promoted === null || promoted === name) return RESULTS[result];
+  return `also passes, not compared with ${visible(promoted)}`;
+}
+
+/** Facts that decide or delay a decision: harm, guardrails, and how much of the data is there. */
+function factsOf({ state, metrics, waits_for: waits }, order) {
+  const watched = inOrder(Object.entries(metrics).map(([key, metric]) => ({ key, ...metric })), order);
+  const harms = watched.filter(({ harm }) => harm !== undefined).map(harmOf);
+  const guardrails = watched.filter(({ guardrail }) => guardrail !== undefined);
+  const none = state === "win" && guardrails.length === 0 ? ["No guardrail is set."] : [];
+  const days = waits?.days_needed === undefined ? "" : `, about ${some(Math.round(waits.days_needed), "day")} in all`;
+  const data = waits?.information === undefined ? [] : [`Data collected for a decision: ${percentage(waits.information, 0)}${days}.`];
+  return [...harms, ...guardrails.map(guardrailOf), ...none, ...data];
+}
+
+function harmOf({ key, lift, lower, upper, harm: { bound, level }, harm_since: since }) {
+  const digits = digitsOf(Math.round(level * 1000) / 10);
+  const isHeld = lower !== undefined && lower <= 0 && upper >= 0;
+  // The bound lies on the better side of the lift, so it shows which side is better.
+  const isWorse = bound > lift ? bound < 0 : bound > 0;
+  const now = isWorse ? `at least ${percentage(Math.abs(bound))} worse (one-sided ${percentage(level, digits)})` : "its one-sided bound includes 0 now";
+  return `${nameOf(key)}: harm found ${date(since)}; ${now}.${isHeld ? " The two-sided interval includes 0." : ""}`;
+}
+
+const GUARDRAILS = { holds: "holds", not_yet: "not shown to hold yet", broken: "broken" };
+
+function guardrailOf({ key, guardrail: { margin, bound, state } }) {
+  const now = bound === undefined ? "no interval yet" : state === "holds" ? `at worst ${lift(bound)}` : `may be ${bound < 0 ? "down" : "up"} ${percentage(Math.abs(bound))}`;
+  return `Guardrail ${nameOf(key)} ${GUARDRAILS[state] ?? state}: ${now}, ${percentage(margin)} allowed.`;
+}
+
 /** Primaries first, then guardrails, then others in the order of export, and metrics per user last. */
 export function inOrder(metrics, order) {
   const keys = [...order, ...idsPerUser()];
@@ -124,11 +159,10 @@ export function inOrder(metrics, order) {
 
 function metricRow({ key, role }) {
   const node = stamp("compared-metric");
-  const [id, k] = key.split("@");
-  const metric = metricOf(id);
+  const metric = metricOf(key.split("@")[0]);
   attribute(node, "data-metric", key);
   attribute(node, "data-role", role);
-  text($(".name", node), metric.name + (k === undefined ? "" : `@${k}`));
+  text($(".name", node), nameOf(key));
   attribute($(".name", node), "data-tip", metric.help || null);
   const badge = $(".badge", node);
   badge.hidden = ROLES[role] === undefined;

@@ -13,11 +13,20 @@ import { startDownloads } from "./download.js";
 import { drawExperiments } from "./experiments.js";
 import { Feed } from "./feed.js";
 import { drawHealth, drawStream, losses } from "./stream.js";
-import { clock, count, date, define, some, visible } from "./words.js";
+import { clock, count, date, define, moment, some, visible } from "./words.js";
 
 const MAX_WAITING = 5;
 /** Maximum characters of a warning at the top. The full text is among the operations. */
-const MAX_SAID = 400;
+const MAX_SAID = 120;
+/** Plain words at the top for warnings that start with places in the log, by runbook. */
+const PLAIN = {
+  AbgaugeEventAhead: "Events have times in the future, and make others late",
+  AbgaugeExactnessLost: "Numbers are not exact: records were left out",
+  AbgaugeMisplacedKeys: "Clicks may find no list: records are in unexpected partitions",
+  AbgaugePartitionersDiffer: "Clicks are being lost: producers use different partitioners",
+  AbgaugePartitionHeld: "Numbers do not move: a record cannot be read yet",
+  AbgaugeRecordsShed: "Records are being dropped: memory is at its limit",
+};
 
 let answer = null; // the last one, kept while no other arrives
 let arrived = null; // its time of arrival, by this machine's clock
@@ -113,18 +122,21 @@ function drawState() {
   const isTold = state !== "silent" && reason !== undefined;
   $("#reason").hidden = !isTold;
   // The state already shows the severity.
-  if (isTold) sentence($("#reason"), { ...reason, message: cut(reason.message), severity: undefined });
+  if (isTold) sentence($("#reason"), { ...reason, message: state === "waiting" ? reason.message : plain(reason), severity: undefined });
   const further = waiting.slice(1);
   const beyond = further.length - MAX_WAITING;
   lines($("#waiting"), beyond > 0 ? [...further.slice(0, MAX_WAITING), `and ${count(beyond)} more`] : further);
   told($("#warnings"), warnings);
-  const rest = isTold && state !== "waiting" ? warnings.filter((it) => it !== reason) : warnings;
+  // A message that is whole at the top need not be counted again.
+  const isWhole = isTold && state !== "waiting" && plain(reason) === reason.message;
+  const rest = isWhole ? warnings.filter((it) => it !== reason) : warnings;
   note($("#shows .count"), rest.length === 0 ? "" : count(rest.length));
   attribute($("#shows .count"), "aria-label", some(rest.length, "more message"));
 }
 
-/** Shortens a long message at a word boundary. */
-function cut(message) {
+/** One plain sentence of a message, and since when it is so. Operations have the rest. */
+function plain({ message, runbook, since_ms: since }) {
+  if (PLAIN[runbook] !== undefined) return `${PLAIN[runbook]}${since === undefined ? "" : `, since ${moment(since)}`}.`;
   return message.length > MAX_SAID ? `${message.slice(0, message.lastIndexOf(" ", MAX_SAID))} …` : message;
 }
 

@@ -2,7 +2,7 @@
 
 import { $, attribute, keyed, note, text } from "./document.js";
 import { ABOVE, ENOUGH } from "./limits.js";
-import { OUTCOMES, RESULTS, bytes, clock, count, date, number, share, some, span } from "./words.js";
+import { OUTCOMES, RESULTS, bytes, clock, count, date, moment, number, share, some, span } from "./words.js";
 
 /** Outcomes that are not a fault of the producer, and so do not count as refused. */
 const NOT_REFUSED = ["accepted", "duplicate", "ignored", "replayed", "skipped"];
@@ -37,6 +37,13 @@ export function drawHealth(answer) {
   $("#health").hidden = false;
 }
 
+/** Plain words for lost records, by the alert that watches them. */
+const PLAIN = {
+  AbgaugeInvalidRecords: "Records are being lost",
+  AbgaugeLateRecords: "Records are being lost",
+  AbgaugeFutureRecords: "Records are being lost",
+  AbgaugeUnmatchedClicks: "Clicks are being lost",
+};
 /** Descriptions of lost records, by the alert that watches them. The daemon itself reports shed records. */
 const LOST = {
   AbgaugeInvalidRecords: "cannot be read",
@@ -47,20 +54,28 @@ const LOST = {
 const MOST = 0.5;
 
 /** Returns the losses of the stream since the start that exceed the threshold of an alert. */
-export function losses({ records = {}, click_results: results = {} }) {
+export function losses({ records = {}, click_results: results = {}, since_ms: since }) {
+  const loss = (...of) => lossOf(since, ...of);
   const ofTopics = Object.entries(records).flatMap(([topic, outcomes]) => {
     const read = readOf(outcomes);
     return Object.entries(LOST).map(([alert, what]) => loss(alert, sumOf(outcomes, WATCHED[alert]), read, `records of topic ${topic} ${what}`));
   });
   const clicks = Object.values(results).reduce((sum, n) => sum + n, 0);
   const unmatched = loss("AbgaugeUnmatchedClicks", results.unmatched ?? 0, clicks, "accepted clicks find no list");
-  return [unmatched, ...ofTopics].filter((it) => it !== null);
+  // Without a list there are no numbers, whatever the reason.
+  const [[topic, served] = ["", {}]] = Object.entries(records);
+  const read = readOf(served);
+  const message = `Nothing is counted: none of ${some(read, "record")} of topic ${topic} was accepted as a list${whence(since)}.`;
+  const nothing = read >= ENOUGH && !served.accepted ? { severity: "critical", message, runbook: "AbgaugeInvalidRecords" } : null;
+  return [nothing, unmatched, ...ofTopics].filter((it) => it !== null);
 }
 
-function loss(alert, n, all, what) {
+function lossOf(since, alert, n, all, what) {
   if (!isMuch(alert, n, all)) return null;
-  return { severity: n > MOST * all ? "critical" : "warning", message: `${share(n, all)} of the ${what} (since the start).`, runbook: alert };
+  return { severity: n > MOST * all ? "critical" : "warning", message: `${PLAIN[alert]}: ${share(n, all)} of the ${what}${whence(since)}.`, runbook: alert };
 }
+
+const whence = (since) => (since == null ? "" : `, since ${moment(since)}`);
 
 const isMuch = (alert, n, all) => all >= ENOUGH && n > ABOVE[alert] * all;
 const sumOf = (outcomes, names) => names.reduce((sum, name) => sum + (outcomes[name] ?? 0), 0);

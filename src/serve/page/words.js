@@ -26,6 +26,12 @@ export function metricOf(id) {
   return { id, name, unit, help: meaning, ...(UNITS[unit] ?? plain)(digits) };
 }
 
+/** Name of a metric's key, such as "MRR@5". */
+export function nameOf(key) {
+  const [id, k] = key.split("@");
+  return metricOf(id).name + (k === undefined ? "" : `@${k}`);
+}
+
 /** Ids of the metrics per user. */
 export function idsPerUser() {
   return [...definitions.values()].filter((it) => it.per_user).map(({ id }) => id);
@@ -51,15 +57,18 @@ export const STATES = {
   collecting: { help: "There are too few users or clicks for any test." },
   no_decision: { help: "Nothing is decided. That does not mean that there is no difference." },
   no_effect: { help: "The arm's effect on the primary metrics is smaller than the smallest effect that matters (mde)." },
-  win: { help: "The arm reaches the goal, and no guardrail is in the way." },
+  win: { help: "The arm reaches the goal." },
   loss: { help: "A primary metric is worse than the control's." },
   harm: { help: "The arm makes a metric worse, or did on some day. This is tested at every look, independently of decisions, and never withdrawn." },
-  "invalid(srm)": { check: "sample ratio", help: "Users are not split as planned in shares: assignment or logging is broken. Ignore the lifts." },
-  "invalid(multi_arm)": { check: "users in two arms", help: "Too many users were seen in two arms. Ignore the lifts." },
-  "invalid(users)": { check: "users", help: "Too many lists have no user, so intervals would be too narrow, or one user has too many lists. No lifts are shown." },
-  "invalid(refused)": { check: "refused events", help: "An arm loses a different share of its lists or clicks than the control: its log is broken, or written late. Ignore the lifts." },
-  "invalid(list_ratio)": { check: "list ratio", help: "The arm changes how many lists a user gets, or the shares are wrong. Ignore the lifts." },
+  "invalid(srm)": { check: "sample ratio", first: "whether each arm logs all of its lists, and whether a redirect, a bot filter or a late log loses users of one arm.", runbook: "AbgaugeSampleRatioMismatch", help: "Users are not split as planned in shares: assignment or logging is broken. Ignore the lifts." },
+  "invalid(multi_arm)": { check: "users in two arms", first: "whether the assignment uses one stable user id on all devices and after a change of shares.", runbook: "AbgaugeUsersInTwoArms", help: "Too many users were seen in two arms. Ignore the lifts." },
+  "invalid(users)": { check: "users", first: "whether every list has a user id, and whether one id stands for many users.", runbook: "AbgaugeListsWithoutUser", help: "Too many lists have no user, so intervals would be too narrow, or one user has too many lists. No lifts are shown." },
+  "invalid(refused)": { check: "refused events", first: "the dead-letter topic and the clocks of the producers of this arm.", runbook: "AbgaugeRefusedLists", help: "An arm loses a different share of its lists or clicks than the control: its log is broken, or written late. Ignore the lifts." },
+  "invalid(list_ratio)": { check: "list ratio", first: "whether shares are the ones that you set, and whether the arm changes how often users ask.", runbook: "AbgaugeListRatioMismatch", help: "The arm changes how many lists a user gets, or the shares are wrong. Ignore the lifts." },
 };
+
+/** States that rest on a decision look. */
+export const DECIDED = ["win", "loss", "no_effect"];
 
 /** The state of an arm in words: its label, with the failed check of an invalid one. */
 export function stateOf({ state, label }) {
@@ -182,8 +191,12 @@ export function clock(ms) {
   return `${two(it.getHours())}:${two(it.getMinutes())}:${two(it.getSeconds())}`;
 }
 
+/** Date and hh:mm. */
+export function moment(ms) {
+  return `${date(ms)} ${clock(ms).slice(0, 5)}`;
+}
+
 /** hh:mm, with the date if it differs from the date of `other`. */
 export function near(ms, other) {
-  const time = clock(ms).slice(0, 5);
-  return date(ms) === date(other) ? time : `${date(ms)} ${time}`;
+  return date(ms) === date(other) ? clock(ms).slice(0, 5) : moment(ms);
 }

@@ -82,7 +82,10 @@ fn the_only_tested_arm_need_not_be_named() {
         ("result", json!("hold")),
         ("value", json!(0)),
         ("state", json!("no_decision")),
-        ("reason", json!("8.2 of 14 days")),
+        (
+            "reason",
+            json!("no primary metric differs significantly on day 7"),
+        ),
         ("as_of", json!(looks::AS_OF_MS)),
         ("look", json!(looks::LOOK)),
     ] {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use abgauge_core::engine::View;
 use abgauge_core::looks::{self, ArmLook, Experiment, ExperimentLook};
 use abgauge_core::metrics::{CLICKS, Column, ITEMS_SHOWN, LISTS};
-use abgauge_core::statistics::MetricRole;
 use abgauge_core::statistics::per_user::is_per_user;
+use abgauge_core::statistics::{MetricRole, Size};
 use abgauge_core::verdict::{ArmVerdict, Headline};
 use serde::Serialize;
 
@@ -24,6 +24,9 @@ pub(super) struct SelectedExperiment<'a> {
     /// Name of the control, which may have no lists.
     control: Option<&'a str>,
     control_arm: Option<&'a ArmSnapshot>,
+    is_configured: bool,
+    /// Lists of all arms since the start.
+    n_lists: i128,
     n_arms: usize,
     others: Vec<&'a ArmSnapshot>,
     headline: Headline,
@@ -32,6 +35,19 @@ pub(super) struct SelectedExperiment<'a> {
     /// Latest look.
     look: Option<&'a ExperimentLook>,
 }
+
+/// An experiment that is shown by its name only.
+#[derive(Serialize)]
+pub(super) struct FoldedExperiment<'a> {
+    name: &'a str,
+    lists: i128,
+}
+
+/// Lists below which a name is folded, if another experiment has many.
+const FEW_LISTS: i128 = 100;
+const MANY_LISTS: i128 = 1_000;
+/// A name with less than 1/100 of the lists of the largest experiment is folded.
+const MIN_SHARE: i128 = 100;
 
 /// Configured experiments, and the latest look at them.
 #[derive(Clone, Copy)]
@@ -71,6 +87,8 @@ pub(super) fn find<'a>(
             name,
             control: control.or(controls.get(name).map(String::as_str)),
             control_arm: arms.iter().find(is_control).copied(),
+            is_configured: looked.asked.contains_key(name),
+            n_lists: arms.iter().map(|arm| total_lists(arm)).sum(),
             n_arms: arms.len(),
             others,
             headline: headline::of(name, looked.asked.get(name), looked.shown, arms, looked.moment),
@@ -79,9 +97,26 @@ pub(super) fn find<'a>(
             look,
         });
     }
-    let by_badge = |a: &SelectedExperiment, b: &SelectedExperiment| a.headline.badge.cmp(&b.headline.badge);
-    found.sort_by(|a, b| by_badge(a, b).then_with(|| order::natural(a.name, b.name)));
+    // A misspelled name in one record must not come before the experiments that were configured.
+    let key = |of: &SelectedExperiment| (!of.is_configured, of.headline.badge);
+    found.sort_by(|a, b| key(a).cmp(&key(b)).then_with(|| order::natural(a.name, b.name)));
     found
+}
+
+/// Takes out the experiments that are not configured and have very few lists next to the largest one: mostly misspelled names.
+pub(super) fn fold<'a>(found: &mut Vec<SelectedExperiment<'a>>) -> Vec<FoldedExperiment<'a>> {
+    let most = found.iter().map(|of| of.n_lists).max().unwrap_or(0);
+    let is_tiny = |of: &mut SelectedExperiment| {
+        let is_few = of.n_lists < FEW_LISTS && most >= MANY_LISTS;
+        !of.is_configured && (is_few || of.n_lists * MIN_SHARE < most)
+    };
+    let folded = found.extract_if(.., is_tiny);
+    folded
+        .map(|of| FoldedExperiment {
+            name: of.name,
+            lists: of.n_lists,
+        })
+        .collect()
 }
 
 impl<'a> SelectedExperiment<'a> {
@@ -115,6 +150,7 @@ impl<'a> SelectedExperiment<'a> {
             arms: rows
                 .map(|arm| ArmRow {
                     comparison: self.look.and_then(|look| comparison(arm, look, columns)),
+                    analysis: self.look.and_then(|look| AnalyzedArm::of(&arm.arm, look)),
                     own: self.look.and_then(|look| own(arm, look, columns)),
                     ..ArmRow::of(arm, query, columns)
                 })
@@ -148,6 +184,9 @@ struct ArmRow<'a> {
     live: Option<ArmValues>,
     #[serde(skip_serializing_if = "Option::is_none")]
     settled: Option<ArmValues>,
+    /// Sample of the arm at the latest look.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    analysis: Option<AnalyzedArm>,
     /// Comparison with the control at the latest look.
     #[serde(skip_serializing_if = "Option::is_none")]
     comparison: Option<ArmVerdict<'a>>,
@@ -156,6 +195,24 @@ struct ArmRow<'a> {
     own: Option<ArmLook>,
     #[serde(skip)]
     of: &'a ArmSnapshot,
+}
+
+/// Sample of an arm at a look, with its planned share of users.
+#[derive(Serialize)]
+struct AnalyzedArm {
+    #[serde(flatten)]
+    size: Size,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    share: Option<f64>,
+}
+
+impl AnalyzedArm {
+    fn of(arm: &str, look: &ExperimentLook) -> Option<AnalyzedArm> {
+        let size = look.arms.get(arm)?.size;
+        let settings = look.comparison.as_ref().map(|(settings, _)| settings);
+        let share = settings.and_then(|settings| settings.shares.get(arm).copied());
+        Some(AnalyzedArm { size, share })
+    }
 }
 
 /// Values of one view of the window, absent without lists.
@@ -199,11 +256,17 @@ impl<'a> ArmRow<'a> {
             last_list_ms: arm.last_list_ms,
             live: place(View::Live),
             settled: place(View::Settled),
+            analysis: None,
             comparison: None,
             own: None,
             of: arm,
         }
     }
+}
+
+fn total_lists(arm: &ArmSnapshot) -> i128 {
+    let total = arm.sums[View::Live as usize].last();
+    total.and_then(|sums| sums.get(LISTS)).copied().unwrap_or(0)
 }
 
 /// Returns the control of the latest look, or the configured one before the first look.

@@ -240,10 +240,51 @@ fn experiments_are_sorted_by_verdict_then_by_name() {
 }
 
 #[test]
+fn configured_experiments_come_before_misspelled_names() {
+    let unlooked = Exporter {
+        looks: Arc::default(),
+        ..compared()
+    };
+    let arms = [("a", "x"), ("e", "a"), ("e", "b")].map(|(experiment, arm)| small(experiment, arm));
+    let answer = answer(&unlooked, arms.to_vec(), "");
+    assert_eq!(
+        [0, 1].map(|n| answer["experiments"][n]["name"].clone()),
+        ["e", "a"]
+    );
+}
+
+#[test]
+fn names_with_very_few_lists_are_folded_unless_they_are_asked_for() {
+    let (many, few) = (vec![MISS; 1_000], vec![MISS; 99]);
+    let of = |experiment: &str, lists: &[_]| arm(experiment, "x", [lists; 3], [lists; 3]);
+    let arms = || vec![of("few", &few), of("many", &many), of("e", &few[..1])];
+    let shown = |query: &str, arms| {
+        let answer = answer(&compared(), arms, query);
+        let names = answer["experiments"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|it| it["name"].clone());
+        (names.collect::<Vec<_>>(), answer["folded"].clone())
+    };
+    let folded = json!([{"name": "few", "lists": 99}]);
+    assert_eq!(
+        shown("", arms()),
+        (vec![json!("e"), json!("many")], folded),
+        "`e` is configured"
+    );
+    assert_eq!(shown("experiment=few", arms()), (vec![json!("few")], json!([])));
+    assert_eq!(shown("filter=few", arms()), (vec![json!("few")], json!([])));
+    // Without a large experiment, few lists are all there is.
+    let small = vec![of("few", &few), of("other", &few[..50])];
+    assert_eq!(shown("", small).1, json!([]));
+}
+
+#[test]
 fn an_experiment_has_its_verdict_as_a_sentence() {
     let arms = ["a", "b", "c"].map(|name| small("e", name)).to_vec();
     let verdict = answer(&compared(), arms.clone(), "")["experiments"][0]["verdict"].clone();
-    let sentence = "too early: 8.2 of 14 days, next decision Tue 25 Nov; so far b against a: hit ratio@5 +12.0% (−4.0% to +28.0%), \
+    let sentence = "not decided yet: no primary metric differs significantly on day 7, next decision Tue 25 Nov; so far b against a: hit ratio@5 +12.0% (−4.0% to +28.0%), \
                     28.00% against 25.00%, 4,000 lists each, split as planned";
     assert_eq!(
         (&verdict["badge"], &verdict["sentence"]),
@@ -299,12 +340,20 @@ fn an_experiment_shows_the_last_look_at_its_arms() {
             "no_users": null, "power": null,
         })
     );
+    let analysis = |n: usize| experiment["arms"][n]["analysis"].clone();
+    assert_eq!(
+        [analysis(0), analysis(1)],
+        [0, 1].map(|_| json!({"lists": 4000, "users": 500, "share": 0.5}))
+    );
     let comparison = |n: usize| experiment["arms"][n].get("comparison");
     assert_eq!(comparison(0), None, "it is the control");
     let reported = comparison(1).unwrap();
     assert_eq!(
         (&reported["arm"], &reported["reason"]),
-        (&json!("b"), &json!("8.2 of 14 days"))
+        (
+            &json!("b"),
+            &json!("no primary metric differs significantly on day 7")
+        )
     );
     assert_eq!(reported["checks"]["srm"], json!({"p": 0.75}));
     assert_eq!(comparison(2).unwrap().get("state"), None, "it has no share");

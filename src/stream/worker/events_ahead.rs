@@ -116,6 +116,11 @@ impl AheadWarning<'_> {
         })
     }
 
+    /// Reports whether other events are lost because of them.
+    pub fn has_losses(&self) -> bool {
+        self.noted.n_late > 0
+    }
+
     fn sentence(&self, topics: &[String; 2], now_ms: i64) -> String {
         let (side, partition) = self.of;
         let topic = &topics[side as usize];

@@ -480,9 +480,16 @@ impl WorkerReport {
             let of_side = move |side: Side| AheadWarning::of((side, partition), pair);
             Side::BOTH.into_iter().filter_map(of_side)
         });
-        let messages = events_ahead::messages(reported.collect(), &self.topics, &self.skips, round.now_ms);
-        let warning = |message| Warning::critical(message).see("AbgaugeEventAhead");
-        messages.into_iter().map(warning).collect()
+        let reported: Vec<AheadWarning> = reported.collect();
+        // Numbers are right until another event is late because of one that is ahead.
+        let has_losses = reported.iter().any(AheadWarning::has_losses);
+        let messages = events_ahead::messages(reported, &self.topics, &self.skips, round.now_ms);
+        let warning = |message| match has_losses {
+            true => Warning::critical(message),
+            false => Warning::new(message),
+        };
+        let warnings = messages.into_iter().map(warning);
+        warnings.map(|warning| warning.see("AbgaugeEventAhead")).collect()
     }
 
     fn look_at_log(&mut self, uptime: Duration) {
@@ -742,7 +749,7 @@ impl WorkerReport {
             );
             warnings.push(Warning::new(warning).see("AbgaugeLogLinesLost"));
         }
-        self.telemetry.set_warnings(warnings);
+        self.telemetry.set_warnings(warnings, round.now_ms);
     }
 }
 

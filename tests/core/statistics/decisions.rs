@@ -93,6 +93,7 @@ fn facts<'a>(case: &Value, given: &Value, previous: Option<&'a DecidedLook>) -> 
                 p: number(p),
                 since_day: Some(3),
                 is_better_now: false,
+                at_least: None,
             })
             .collect(),
         is_decision_look: yes("decision_look"),

@@ -3,8 +3,8 @@
 use abgauge_core::statistics::per_user::{Count, HITS_PER_USER, LISTS_PER_USER, UserCounts, per_user};
 use abgauge_core::statistics::{
     ArmPair, ArmReport, ArmState, ComparisonReport, DecidedLook, DecidedMetric, Effect, Epoch, EpochWeights,
-    Interval, MetricReport, MetricRole, RatioSums, STICKY_NOTE, Totals, Validity, compare, one_look,
-    sequence,
+    GuardrailState, Interval, MetricReport, MetricRole, RatioSums, STICKY_NOTE, Totals, Validity, compare,
+    one_look, sequence,
 };
 use proptest::prelude::*;
 
@@ -130,9 +130,30 @@ fn an_open_guardrail_holds_back_a_win() {
     let guarded = |settings: &mut abgauge_core::statistics::Settings| {
         settings.guardrails = [(LISTS_PER_USER.to_owned(), 0.0001)].into();
     };
-    let report = World::new().with(guarded).go(7.0, better());
+    let mut world = World::new().with(guarded);
+    let report = world.go(7.0, better());
     assert_eq!(state(&report), ArmState::NoDecision);
-    assert_eq!(reason(&report), "the guardrail lists per user is still open");
+    assert_eq!(
+        reason(&report),
+        "hit ratio is better, but the guardrail lists per user is still open"
+    );
+    let guardrail = arm(&report).metrics[LISTS_PER_USER].guardrail.expect("it is one");
+    assert_eq!(
+        (guardrail.margin, guardrail.state),
+        (0.0001, GuardrailState::NotYet)
+    );
+    assert!(guardrail.bound.expect("it has an interval") < -0.0001);
+    let waiting = arm(&report).waiting.clone().expect("it waits");
+    assert_eq!(
+        (waiting.min_days, waiting.guardrails),
+        (None, vec![LISTS_PER_USER.to_owned()])
+    );
+    // Between two decision looks, the reason of the last one stays.
+    let report = world.look(0.9);
+    assert_eq!(
+        reason(&report),
+        "hit ratio is better, but the guardrail lists per user is still open on day 7"
+    );
 }
 
 /// Sets an mde so small that no interval of a lift fits within it.
@@ -267,7 +288,10 @@ fn a_check_that_fails_at_a_decision_look_withdraws_the_decision() {
     let report = world.look(0.1);
     assert_eq!(
         (state(&report), reason(&report)),
-        (ArmState::NoDecision, "14.1 of 21 days")
+        (
+            ArmState::NoDecision,
+            "10000 of 5600 users were seen in two arms on day 14"
+        )
     );
 }
 
@@ -315,6 +339,60 @@ fn with_few_days_every_look_decides_by_the_current_sequence() {
     let now = world.look(0.1);
     assert_eq!(state(&now), ArmState::Win, "it stands");
     assert_eq!(arm(&now).open_again.as_deref(), Some("hit_rate"));
+}
+
+#[test]
+fn an_arm_waits_for_days_and_information_until_it_is_decided() {
+    let slightly = Truth {
+        rate: 0.252,
+        ..Truth::default()
+    };
+    let mut world = World::new().with(|settings| settings.mde = 0.01);
+    let first = world.go(1.0, slightly);
+    assert_eq!(metric(&first).days_needed, None, "growth is not known yet");
+    let report = world.go(2.0, slightly);
+    let waiting = arm(&report).waiting.clone().expect("it waits");
+    assert_eq!((waiting.days, waiting.min_days), (3.0, Some(7.0)));
+    let metric = metric(&report);
+    assert_eq!(
+        (waiting.information, waiting.days_needed),
+        (metric.information, metric.days_needed)
+    );
+    // Weekly decisions fall on whole weeks.
+    let days = waiting.days_needed.expect("it grows");
+    assert!(days >= 7.0 && days % 7.0 == 0.0, "{days}");
+    let mut world = World::new();
+    world.go(6.0, better());
+    assert_eq!(arm(&world.go(1.0, better())).waiting, None, "it is decided");
+}
+
+/// Before, harm had no bound, so "worse" was shown next to an interval that included 0.
+#[test]
+fn the_bound_of_harm_excludes_zero_before_the_interval_does() {
+    let slightly = Truth {
+        rate: 0.24,
+        ..Truth::default()
+    };
+    let mut world = World::new();
+    // After some days a look adds little, so it does not jump from one boundary past the other.
+    let mut report = world.go(10.0, Truth::default());
+    let mut n_looks = 0;
+    while metric(&report).harm_since_ms.is_none() {
+        assert_eq!(metric(&report).harm, None, "no harm has been shown");
+        report = world.go(0.25, slightly);
+        n_looks += 1;
+        assert!(n_looks < 1_000, "{report:?}");
+    }
+    let harm = metric(&report).harm.expect("it is harm");
+    assert!(harm.bound < 0.0 && harm.bound > -0.01, "{harm:?}");
+    assert_eq!(harm.level, 0.95);
+    let interval = metric(&report).interval.expect("it has one");
+    assert!(!interval.excludes_zero(), "{interval:?}");
+    assert!(
+        reason(&report).ends_with("% worse (one-sided 95%)"),
+        "{}",
+        reason(&report)
+    );
 }
 
 #[test]

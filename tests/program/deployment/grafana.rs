@@ -314,6 +314,17 @@ fn colors_change_at_the_thresholds_of_alerts() {
     }
 }
 
+/// A difference between two samples is no result, so its sign has no color. Only states have.
+#[test]
+fn tables_do_not_color_differences_by_their_sign() {
+    for dashboard in Dashboard::all() {
+        for panel in dashboard.charts().iter().filter(|panel| panel["type"] == "table") {
+            let text = panel["fieldConfig"].to_string();
+            assert!(!text.contains("color-"), "{}: {text}", panel["title"]);
+        }
+    }
+}
+
 /// A share looks exaggerated if the axis does not start at 0. A difference has no natural start.
 #[test]
 fn charts_of_shares_start_at_0() {

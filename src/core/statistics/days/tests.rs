@@ -87,7 +87,7 @@ fn the_first_decision_look_with_enough_data_is_named() {
         may_plan: true,
     };
     let weeks = |x_per_day: f64, needs: &Needs| {
-        let found = MetricDays::new(10.0 * x_per_day, 10.0, None, needs).expect("it is known");
+        let found = MetricDays::new(10.0 * x_per_day, 10.0, None, &needs.looks()).expect("it is known");
         let need = found.needs[&TestDesign::Sequence];
         let earlier = (1..need.weeks).filter(|week| 7.0 * f64::from(*week) >= needs.min_days);
         for (k, week) in (1..).zip(earlier) {
@@ -116,7 +116,7 @@ fn the_first_decision_look_with_enough_data_is_named() {
 }
 
 fn weeks_of_any(x_per_day: f64, needs: &Needs) -> u32 {
-    let found = MetricDays::new(10.0 * x_per_day, 10.0, None, needs).expect("it is known");
+    let found = MetricDays::new(10.0 * x_per_day, 10.0, None, &needs.looks()).expect("it is known");
     found.needs[&TestDesign::Sequence].weeks
 }
 

@@ -68,7 +68,7 @@ impl PastTraffic<'_> {
         let x = tau * tau / variance;
         let growth = self.growth(id);
         let needs = Needs::new(self.settings, self.n_treatments);
-        let metric = MetricDays::new(x, self.sums.days, growth, &needs)?;
+        let metric = MetricDays::new(x, self.sums.days, growth, &needs.looks())?;
         Some(MetricDays {
             control: pooled(id, [control]).filter(|_| !per_user::is_per_user(id)),
             ..metric

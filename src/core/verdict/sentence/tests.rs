@@ -3,7 +3,8 @@
 use super::*;
 use crate::statistics::burn_in::BurnIn;
 use crate::statistics::{
-    Basis, DecidedAt, DecidedLook, DecidedMetric, InformationGrowth, ListRatio, MetricRole,
+    Basis, DecidedAt, DecidedLook, DecidedMetric, GuardrailReport, GuardrailState, InformationGrowth,
+    ListRatio, MetricRole, Waiting,
 };
 
 /// Treatments with their states, and the primary's lifts with the ends of their intervals.
@@ -121,7 +122,7 @@ fn names_the_winner_with_the_highest_lower_end_and_counts_all() {
     ]);
     world.check(
         Badge::Win,
-        "neural beats control: CTR@10 +29.0% (+24.0% to +34.0%), 12.90% against 10.00%, 18,411 against 18,511 lists, split as planned; 2 of 3 arms beat it",
+        "neural beats control: CTR@10 +29.0% (+24.0% to +34.0%), 12.90% against 10.00%, 18,411 against 18,511 lists, split as planned; 2 of 3 arms beat it, not compared with each other",
     );
     assert_eq!(world.headline().arm.as_deref(), Some("neural"));
     world
@@ -130,7 +131,7 @@ fn names_the_winner_with_the_highest_lower_end_and_counts_all() {
         .insert("draft".to_owned(), arm(ArmState::Harm, [-0.3, -0.2, -0.1]));
     let words = world.headline().sentence(str::to_owned);
     assert!(
-        words.ends_with("; 2 of 3 arms beat it; draft is worse"),
+        words.ends_with("; 2 of 3 arms beat it, not compared with each other; draft is worse"),
         "{words}"
     );
 }
@@ -286,7 +287,8 @@ fn harm_shows_its_start_and_whether_it_has_reversed() {
     harm_since(&mut world);
     world.check(
         Badge::Harm,
-        "neural is worse than control by the one-sided test of harm since Mon 24 Nov: CTR@10 −5.0% (−20.0% to +10.0%), 9.50% against 10.00%, 18,211 against \
+        "neural was worse than control by the one-sided test of harm since Mon 24 Nov: CTR@10 −5.0% (−20.0% to +10.0%); both its one-sided and its two-sided \
+         interval include 0 now, 9.50% against 10.00%, 18,211 against \
          18,311 lists, split as planned",
     );
     let mut world = World::new(&[("neural", ArmState::Harm, [-0.2, -0.1, -0.05])]);
@@ -300,7 +302,7 @@ fn harm_shows_its_start_and_whether_it_has_reversed() {
     harm_since(&mut world);
     world.check(
         Badge::Harm,
-        "neural is worse than control by the one-sided test of harm since Mon 24 Nov: CTR@10 +3.0% (+1.0% to +7.0%); its interval is now on the better side \
+        "neural was worse than control by the one-sided test of harm since Mon 24 Nov: CTR@10 +3.0% (+1.0% to +7.0%); its interval is now on the better side \
          of 0, 10.30% against 10.00%, 18,211 against 18,311 lists, split as planned",
     );
 }
@@ -327,7 +329,7 @@ fn harm_names_the_worst_arm() {
     );
     World::new(&[("neural", ArmState::Harm, [-0.226, -0.108, 0.01])]).check(
         Badge::Harm,
-        "neural is worse than control by the one-sided test of harm: CTR@10 −10.8% (−22.6% to +1.0%), 8.92% against 10.00%, 18,211 against 18,311 lists, split as planned",
+        "neural was worse than control by the one-sided test of harm: CTR@10 −10.8% (−22.6% to +1.0%); both its one-sided and its two-sided interval include 0 now, 8.92% against 10.00%, 18,211 against 18,311 lists, split as planned",
     );
     let world = World::new(&[
         ("blend", ArmState::Loss, [-0.2, -0.1, -0.05]),
@@ -362,7 +364,7 @@ fn harm_names_a_harmed_metric_before_one_that_is_only_worse_now() {
     metrics.insert("mrr".to_owned(), guardrail);
     world.check(
         Badge::Harm,
-        "neural is worse than control by the one-sided test of harm since Fri 21 Nov: CTR@10 +3.0% (+1.0% to +7.0%); its interval is now on the better side \
+        "neural was worse than control by the one-sided test of harm since Fri 21 Nov: CTR@10 +3.0% (+1.0% to +7.0%); its interval is now on the better side \
          of 0, 10.30% against 10.00%, 18,211 against 18,311 lists, split as planned",
     );
     // If both are harmed, the one that is worse now is named.
@@ -371,7 +373,7 @@ fn harm_names_a_harmed_metric_before_one_that_is_only_worse_now() {
     let words = world.headline().sentence(str::to_owned);
     assert!(
         words.starts_with(
-            "neural is worse than control by the one-sided test of harm since Mon 24 Nov: MRR −0.3%"
+            "neural was worse than control by the one-sided test of harm since Mon 24 Nov: MRR −0.3%"
         ),
         "{words}"
     );
@@ -574,7 +576,7 @@ fn a_loss_reports_that_its_interval_now_includes_zero() {
     let world = World::new(&[("neural", ArmState::Loss, [-0.2, -0.05, 0.1])]);
     world.decided("neural", [-0.09, -0.06, -0.03]).open_again("neural").check(
         Badge::Harm,
-        "neural is worse than control: CTR@10 −6.0% (−9.0% to −3.0%), decided Mon 24 Nov, day 7; since then its interval has come to include 0, 9.50% against \
+        "neural was worse than control: CTR@10 −6.0% (−9.0% to −3.0%), decided Mon 24 Nov, day 7; since then its interval has come to include 0, 9.50% against \
          10.00%, 18,211 against 18,311 lists, split as planned",
     );
 }
@@ -639,4 +641,109 @@ fn harm_is_only_probable_while_its_interval_includes_zero() {
     let label = |lift| World::new(&[("neural", ArmState::Harm, lift)]).headline().label;
     assert_eq!(label([-0.226, -0.108, 0.01]), Label::ProbablyHarmful);
     assert_eq!(label([-0.3, -0.2, -0.1]), Label::Worse);
+}
+
+#[test]
+fn harm_within_its_interval_shows_the_one_sided_bound() {
+    let mut world = World::new(&[("neural", ArmState::Harm, [-0.013, -0.006, 0.001])]);
+    let metrics = &mut world.report.arms.get_mut("neural").expect("it is there").metrics;
+    let metric = metrics.get_mut("ctr@10").expect("it is there");
+    metric.harm_since_ms = Some(1_764_028_799_999);
+    metric.harm = Some(HarmBound {
+        bound: -0.004,
+        level: 0.975,
+    });
+    world.check(
+        Badge::Harm,
+        "neural is probably worse than control by the one-sided test of harm since Mon 24 Nov: CTR@10 −0.6% (−1.3% to +0.1%), at least 0.4% worse (one-sided \
+         97.5%), 9.94% against 10.00%, 18,211 against 18,311 lists, split as planned",
+    );
+    assert_eq!(world.headline().label, Label::ProbablyHarmful);
+    // The count of arms is no surer than the badge.
+    let mut two = World::new(&[
+        ("blend", ArmState::NoDecision, [-0.1, 0.0, 0.1]),
+        ("neural", ArmState::Harm, [-0.013, -0.006, 0.001]),
+    ]);
+    let end = |world: &World| {
+        let words = world.headline().sentence(str::to_owned);
+        words.rsplit_once("; ").expect("there is one").1.to_owned()
+    };
+    assert_eq!(end(&two), "1 of 2 arms is probably worse, none is better");
+    two.report
+        .arms
+        .insert("blend".to_owned(), arm(ArmState::Loss, [-0.3, -0.2, -0.1]));
+    assert_eq!(
+        end(&two),
+        "2 of 2 arms are worse or probably worse, none is better"
+    );
+}
+
+#[test]
+fn a_loss_is_only_probable_once_its_interval_includes_zero_again() {
+    let world = || {
+        World::new(&[("neural", ArmState::Loss, [-0.2, -0.05, 0.1])]).decided("neural", [-0.09, -0.06, -0.03])
+    };
+    assert_eq!(world().headline().label, Label::Worse);
+    assert_eq!(
+        world().open_again("neural").headline().label,
+        Label::ProbablyHarmful
+    );
+}
+
+impl World {
+    /// Makes an arm wait, with its guardrail MRR that may be down 13.9%.
+    fn waiting(mut self, arm: &str, information: f64, days_needed: Option<f64>) -> World {
+        self.report.next_decision_ms = Some(WEEK_MS);
+        self.settings.guardrails = [("mrr".to_owned(), 0.05)].into();
+        let arm = self.report.arms.get_mut(arm).expect("it is there");
+        let guardrail = MetricReport {
+            role: MetricRole::Guardrail,
+            guardrail: Some(GuardrailReport {
+                margin: 0.05,
+                bound: Some(-0.139),
+                state: GuardrailState::NotYet,
+            }),
+            ..arm.metrics["ctr@10"]
+        };
+        arm.metrics.insert("mrr".to_owned(), guardrail);
+        arm.waiting = Some(Waiting {
+            days: 7.9,
+            min_days: None,
+            guardrails: vec!["mrr".to_owned()],
+            information: Some(information),
+            days_needed,
+        });
+        self
+    }
+}
+
+#[test]
+fn an_open_experiment_shows_what_is_missing() {
+    let claim = |world: World| {
+        let words = world.headline().sentence(str::to_owned).replace('\u{a0}', " ");
+        words.split("; so far").next().expect("there is one").to_owned()
+    };
+    let world = |lift| World::new(&[("neural", ArmState::NoDecision, lift)]);
+    // No primary is better yet, so guardrails do not delay the decision.
+    assert_eq!(
+        claim(world([-0.1, 0.05, 0.2]).waiting("neural", 0.2, None)),
+        "too early: 3.2 of 7 days; data collected for a 5.0% effect: 20%, next decision Thu 8 Jan"
+    );
+    assert_eq!(
+        claim(world([0.24, 0.29, 0.34]).waiting("neural", 0.2, Some(56.0))),
+        "too early: 3.2 of 7 days; waiting for the guardrail MRR: may be down 13.9%, 5.0% allowed; data collected for a 5.0% effect: 20%, about 56 days in all, \
+         next decision Thu 8 Jan"
+    );
+    // After a decision look, more than days is missing.
+    let mut looked = world([-0.1, 0.05, 0.2])
+        .waiting("neural", 1.3, Some(7.0))
+        .decided("neural", [-0.1, 0.05, 0.2]);
+    let arm = looked.report.arms.get_mut("neural").expect("it is there");
+    arm.decision.as_mut().expect("it is tested").reason =
+        "CTR@10 is better, but the guardrail MRR is still open on day 7".to_owned();
+    assert_eq!(
+        claim(looked),
+        "not decided yet: CTR@10 is better, but the guardrail MRR is still open on day 7; waiting for the guardrail MRR: may be down 13.9%, 5.0% allowed; data collected for a 5.0% \
+         effect: 130%, about 7 days in all, next decision Thu 8 Jan"
+    );
 }

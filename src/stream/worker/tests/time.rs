@@ -34,17 +34,24 @@ fn one_event_two_days_ahead_empties_no_window() {
     assert_eq!(lists(&stage), [2, 3], "in total it counts at once");
     let live_end_ms = stage.snapshot().live_end_ms.expect("events were read");
     assert_eq!(live_end_ms, stage.now_ms + 1000, "as far as max_future allows");
+    // Nothing is lost yet, so numbers are right.
+    let reported = stage.telemetry.warnings();
+    assert_eq!(reported[0].severity, Severity::Warning, "{reported:?}");
+    assert!(reported[0].message.contains("0 later events"), "{reported:?}");
     // Later records in its partition are late, as the rules demand; the other partition continues.
     stage.list(0, 2, "r-2", stage.now_ms);
     stage.list(1, 1, "r-3", stage.now_ms);
     stage.pass(1000);
     assert_eq!(lists(&stage), [3, 4]);
     assert_eq!(n_records(&stage, "served", "late"), 1);
+    let since_ms = reported[0].since_ms;
+    assert!(since_ms.is_some());
     let reported = stage.telemetry.warnings();
     assert_eq!(reported.len(), 1, "{reported:?}");
     assert_eq!(
-        (reported[0].severity, reported[0].runbook),
-        (Severity::Critical, Some("AbgaugeEventAhead"))
+        (reported[0].severity, reported[0].runbook, reported[0].since_ms),
+        (Severity::Critical, Some("AbgaugeEventAhead"), since_ms),
+        "it is the same problem"
     );
     let expected = "topic `served`, partition 0: the event at offset 1 lies 47 hours ahead of the clock; 1 later event in \
                     that partition has been counted as late because of it.";
