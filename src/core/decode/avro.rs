@@ -4,6 +4,7 @@
 //! the others, and copies nothing.
 
 mod fingerprint;
+mod names;
 mod read;
 mod schema;
 

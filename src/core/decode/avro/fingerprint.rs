@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value as Json};
 
-use super::schema::{full_name, primitive};
+use super::names::{full_name, is_primitive};
 
 /// Client that writes a canonical form of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,9 +126,9 @@ fn object(word: &str, schema: &Map<String, Json>, around: &str, client: Client) 
 
 /// Returns the name of a primitive type, or the full name of another type.
 fn reference(name: &str, namespace: &str) -> String {
-    match primitive(name, &Map::new()) {
-        Some(_) => format!("\"{name}\""),
-        None => format!("\"{}\"", full_name(name, namespace)),
+    match is_primitive(name) {
+        true => format!("\"{name}\""),
+        false => format!("\"{}\"", full_name(name, namespace)),
     }
 }
 

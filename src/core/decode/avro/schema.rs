@@ -10,6 +10,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::super::name::name_hash;
 use super::super::value::Notation;
 use super::fingerprint::fingerprints;
+use super::names::full_name;
 
 /// Schema of a record.
 #[derive(Debug)]
@@ -281,7 +282,7 @@ impl Parser {
 
 /// Returns a primitive type by its name; `None` for any other name. A logical type that does not fit is ignored, as Avro
 /// requires.
-pub(super) fn primitive(word: &str, schema: &Map<String, Json>) -> Option<AvroType> {
+fn primitive(word: &str, schema: &Map<String, Json>) -> Option<AvroType> {
     let logical = logical_type(schema);
     let since = |per_ms, is_local| AvroType::Integer(NumberMeaning::Since { per_ms, is_local });
     Some(match (word, logical) {
@@ -316,13 +317,6 @@ fn scale(schema: &Map<String, Json>) -> u32 {
 fn text_of<'a>(schema: Option<&'a Map<String, Json>>, key: &str) -> Result<&'a str, SchemaFault> {
     let text = schema.and_then(|schema| schema.get(key)).and_then(Json::as_str);
     text.ok_or_else(|| SchemaFault(format!("has a type or field without `{key}`")))
-}
-
-pub(super) fn full_name(name: &str, namespace: &str) -> String {
-    match (name.contains('.'), namespace) {
-        (true, _) | (false, "") => name.to_owned(),
-        (false, namespace) => format!("{namespace}.{name}"),
-    }
 }
 
 impl fmt::Display for SchemaFault {
