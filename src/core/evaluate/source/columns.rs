@@ -5,6 +5,8 @@
 //! {"ts":…,"ctx":{"user":…,"arm":…}}        record, if paths are ts, ctx.user and ctx.arm
 //! ```
 
+use std::fmt;
+
 use anyhow::bail;
 
 use crate::decode::shape::{Nested, Path, Shape};
@@ -197,6 +199,38 @@ impl Layout {
             }
         }
         out.push(b'}');
+    }
+}
+
+/// Text of each requested cell of a row; `None` if it is empty or null.
+pub type Cells = Vec<Option<String>>;
+
+/// Error: the table has no such column.
+#[derive(Debug)]
+pub struct NoColumn {
+    pub column: String,
+    /// The columns that it has.
+    known: String,
+}
+
+impl fmt::Display for NoColumn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "it has no column {}: its columns are {}",
+            self.column, self.known
+        )
+    }
+}
+
+impl std::error::Error for NoColumn {}
+
+impl NoColumn {
+    pub(super) fn new(column: &str, known: &[&str]) -> NoColumn {
+        NoColumn {
+            column: column.to_owned(),
+            known: known.join(", "),
+        }
     }
 }
 

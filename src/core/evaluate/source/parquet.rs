@@ -7,6 +7,7 @@ mod decimal;
 mod leaf;
 mod nested;
 mod pages;
+mod render;
 mod rows;
 mod schema;
 #[cfg(test)]
@@ -26,8 +27,7 @@ use self::leaf::{Leaf, LeafEntry, MAX_BYTES};
 use self::nested::close;
 use self::rows::RowPlan;
 use self::schema::FieldShape;
-use super::columns::EventFields;
-use super::table::Cells;
+use super::columns::{Cells, EventFields};
 use super::{Records, TableRow, Watch};
 use crate::decode::Decoder;
 use crate::engine::event::{Batch, Kind, Position};

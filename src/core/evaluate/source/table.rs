@@ -1,6 +1,5 @@
 //! Tables of any columns: CSV, plain or packed, and Parquet, a row at a time.
 
-use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Cursor, Read};
 use std::path::Path;
@@ -8,6 +7,7 @@ use std::path::Path;
 use anyhow::{Context as _, anyhow, bail};
 use flate2::bufread::MultiGzDecoder;
 
+pub use super::columns::{Cells, NoColumn};
 use super::{
     FileFormat, PACKED_BUFFER, PARQUET_IN_A_STREAM, ProgressReader, ReadContext, Watch, ZSTD_WINDOW_LOG,
     is_standard_input, open, sniff,
@@ -18,38 +18,6 @@ const MAX_LINE: u64 = 64 << 20;
 
 /// Bytes of the header that are searched for the delimiter.
 const MAX_HEADER: u64 = 1 << 20;
-
-/// Error: the table has no such column.
-#[derive(Debug)]
-pub struct NoColumn {
-    pub column: String,
-    /// The columns that it has.
-    known: String,
-}
-
-impl fmt::Display for NoColumn {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "it has no column {}: its columns are {}",
-            self.column, self.known
-        )
-    }
-}
-
-impl std::error::Error for NoColumn {}
-
-impl NoColumn {
-    pub(super) fn new(column: &str, known: &[&str]) -> NoColumn {
-        NoColumn {
-            column: column.to_owned(),
-            known: known.join(", "),
-        }
-    }
-}
-
-/// Text of each requested cell of a row; `None` if it is empty or null.
-pub type Cells = Vec<Option<String>>;
 
 /// Calls back with the number of each row, counted from 1 without the header, and its cells in the order of `columns`.
 ///

@@ -8,7 +8,7 @@ use parquet::basic::{ConvertedType, LogicalType, Repetition};
 use parquet::schema::types::{SchemaDescriptor, Type};
 
 use super::leaf::{Leaf, Render};
-use super::schema::{AssumedTimes, described, map_key, value};
+use super::render::{AssumedTimes, described, map_key, value};
 
 /// Value of a column, or a part of one.
 pub(super) enum Nested {
