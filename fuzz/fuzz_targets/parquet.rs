@@ -1,4 +1,4 @@
-//! Every Parquet file is read or refused with a message.
+//! Every Parquet file is read or refused with a message, in our own format and by the paths of another one.
 
 #![no_main]
 
@@ -6,10 +6,23 @@ mod scratch;
 
 use std::sync::LazyLock;
 
+use abgauge_core::decode::shape::{Paths, Shape};
 use abgauge_core::evaluate::{Evaluator, Options};
 use scratch::Scratch;
 
 static FILE: LazyLock<Scratch> = LazyLock::new(Scratch::new);
+
+/// Our own format, and one with objects as items and with a nested field.
+static OPTIONS: LazyLock<[Options; 2]> = LazyLock::new(|| {
+    let mut shape = Shape::default();
+    shape.served.item_id = Paths::parse("id").ok();
+    shape.served.request_id = Paths::parse("ctx.request_id").expect("a path");
+    let mapped = Options {
+        shape: Some(shape),
+        ..Options::default()
+    };
+    [Options::default(), mapped]
+});
 
 /// Ignores panics of the Parquet library, which occur for some damaged files. The program catches and reports them, so they
 /// are not findings. A panic that is not caught still ends the fuzzer.
@@ -28,11 +41,12 @@ libfuzzer_sys::fuzz_target!(
     init: pass_over_panics_of_others(),
     |input: &[u8]| {
         FILE.fill(input);
-        let mut evaluator = Evaluator::new(&Options::default());
-        if let Err(error) = evaluator.read_file(FILE.path(), &|_| {}) {
-            assert!(!format!("{error:#}").is_empty());
-            return;
+        for options in &*OPTIONS {
+            let mut evaluator = Evaluator::new(options);
+            match evaluator.read_file(FILE.path(), &|_| {}) {
+                Ok(_) => drop(evaluator.finish()),
+                Err(error) => assert!(!format!("{error:#}").is_empty()),
+            }
         }
-        evaluator.finish();
     }
 );

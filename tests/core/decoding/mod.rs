@@ -1,6 +1,7 @@
-//! Both decoders agree on the inputs that fuzzing found, and explanations of records of other shapes match their events.
+//! Both ways of decoding agree on the inputs that fuzzing found, and explanations of records of other shapes match their events.
 
 mod both_ways;
+mod encoded;
 mod shapes;
 
 use std::fs;
@@ -9,23 +10,37 @@ use std::path::{Path, PathBuf};
 use proptest::prelude::*;
 
 /// Bounds on a file and on all files, so that the test stays fast.
-const MAX_FILES: usize = 300;
+const MAX_FILES: usize = 400;
 const MAX_BYTES: usize = 200_000;
 
-#[test]
-fn both_decoders_agree_on_the_fuzzing_corpus() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/decoding");
+/// Calls back with each input of the corpus in this folder of `tests/data`.
+fn each_input(folder: &str, check: impl Fn(&[u8])) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/data")
+        .join(folder);
     let (mut n_files, mut n_bytes) = (0, 0);
     for entry in fs::read_dir(folder).expect("the corpus is there") {
         let path = entry.expect("it can be listed").path();
         let input = fs::read(&path).expect("it can be read");
-        both_ways::check(&input);
-        shapes::check(&input);
+        check(&input);
         n_files += 1;
         n_bytes += input.len();
     }
     assert!((50..=MAX_FILES).contains(&n_files), "{n_files} files");
     assert!(n_bytes <= MAX_BYTES, "{n_bytes} bytes");
+}
+
+#[test]
+fn both_decoders_agree_on_the_fuzzing_corpus() {
+    each_input("decoding", |input| {
+        both_ways::check(input);
+        shapes::check(input);
+    });
+}
+
+#[test]
+fn encoded_records_of_the_fuzzing_corpus_are_read_alike_both_ways() {
+    each_input("encoded", encoded::check);
 }
 
 /// Files of events that the documents show.
