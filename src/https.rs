@@ -161,16 +161,16 @@ pub(crate) fn secret(
         ));
     }
     let value = HeaderValue::from_bytes(&[scheme.as_bytes(), &line].concat());
-    let mut value = value.map_err(|_| unusable(setting, path, "is not the value of a header", remedy))?;
+    let mut value = value.map_err(|_| unusable(setting, path, "is not a valid header value", remedy))?;
     // `Debug` masks sensitive values.
     value.set_sensitive(true);
     Ok(value)
 }
 
-/// Returns the only line of a file with a secret, which may have any characters but control characters.
+/// Reads a secret from a file: a single line without control characters.
 ///
 /// # Errors
-/// It cannot be read, or is not such a line.
+/// The file cannot be read, or does not contain exactly one such line.
 pub(crate) fn secret_line(setting: &'static str, path: &Path, remedy: &str) -> Result<Vec<u8>, UnusableFile> {
     let bytes = files::read_for(setting, path)?;
     let line = bytes.trim_ascii();

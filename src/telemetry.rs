@@ -585,11 +585,11 @@ impl Telemetry {
         state.waiting_for = waiting_for;
     }
 
-    /// Sets the worker's warnings at this wall time, Unix ms. A problem that was there before keeps its time.
+    /// Sets the worker's warnings. A new problem gets this wall time, Unix ms; a known one keeps its time.
     pub fn set_warnings(&self, mut warnings: Vec<Warning>, now_ms: i64) {
         let mut state = self.state();
         for warning in &mut warnings {
-            // Counts in messages grow, so a problem is known by its runbook if it has one.
+            // Counts in messages grow, so a problem is identified by its runbook if it has one.
             let is_same = |before: &&Warning| match warning.runbook {
                 Some(runbook) => before.runbook == Some(runbook),
                 None => before.message == warning.message,

@@ -306,7 +306,7 @@ impl Evaluator {
         Ok(())
     }
 
-    /// Reads one record of a topic with this kind of events, if it has only one; messages name its place as `name` and `line`.
+    /// Reads one record. `kind` is the kind of events in its topic, `None` for both. Messages contain `name` and `line`.
     pub fn read_record<'a>(
         &mut self,
         kind: Option<Kind>,

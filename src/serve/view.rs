@@ -108,7 +108,7 @@ pub(super) fn render(
         moment: Moment::of(snapshot, exporter.settle_after_ms),
     };
     let mut found = arms::find(&arms, query, alone, &exporter.controls, looked);
-    // A name that was asked for is shown, however few lists it has.
+    // A requested name is shown, however few lists it has.
     let folded = match alone.is_none() && query.filter.is_empty() {
         true => arms::fold(&mut found),
         false => Vec::new(),

@@ -247,7 +247,7 @@ impl ErrorReport {
         &self.strange_variables
     }
 
-    /// Returns whether a value was written rather than being the default.
+    /// Returns whether a value was set, rather than being the default.
     pub fn is_written<T>(&self, key: &str, value: &Spanned<T>) -> bool {
         // Defaults have an empty span.
         self.variables.contains_key(key) || !value.span().is_empty()

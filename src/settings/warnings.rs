@@ -203,7 +203,7 @@ impl Config {
                 let of_both = |setting: &str, decides: &str, is_same: bool| {
                     (!is_same).then(|| {
                         format!(
-                            "{setting} has no effect: lists and clicks are in one topic, for which {decides} decides; remove it"
+                            "{setting} has no effect: lists and clicks are in one topic, and {decides} applies to both; remove it"
                         )
                     })
                 };

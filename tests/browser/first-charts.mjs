@@ -52,12 +52,12 @@ await withPage(url, { viewport: { width: 1280, height: 900 }, timezoneId: "UTC" 
     await checkWidth(page);
   }
 
-  // Charts are as old as they say: out of sight they keep their numbers while the sentence goes on.
+  // Charts show their age: out of sight they keep their numbers while the sentence advances.
   const age = charts.locator("[data-testid=charts-as-of]");
   assert.equal(await age.textContent(), "As of the analysis of 2025-11-20 00:00.");
   await page.setViewportSize({ width: 1280, height: 300 });
   await page.evaluate(() => scrollTo(0, 0));
-  // Observers are told in the order of their creation, so the page knows it by then.
+  // Observers are called in the order of their creation, so the page's observer was called before this one.
   await charts.evaluate(
     (node) =>
       new Promise((done) => {

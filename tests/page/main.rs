@@ -270,7 +270,7 @@ fn names_with_few_lists_are_one_line() {
 }
 
 #[test]
-fn a_stream_of_which_nothing_is_counted_is_red() {
+fn a_stream_without_counted_records_is_red() {
     check_wording(|server| server.look_undecided(None), "nothing counted");
 }
 

@@ -244,7 +244,7 @@ fn links_resolve() {
     for document in documents().into_iter().chain([log]) {
         let text = read(&document);
         let folder = Path::new(&document).parent().expect("a file has a folder");
-        // Code may have such brackets, too.
+        // Code may contain such brackets, too.
         let prose: String = text.split("\n```").step_by(2).collect();
         let targets = prose
             .split("](")

@@ -193,14 +193,15 @@ fn apicurio2(format: Format, record: &[u8]) -> Option<Framed<'_>> {
     })
 }
 
-/// Splits off the name of the type, which Apicurio writes before a Protobuf payload: a message with the name as its only field.
+/// Splits off the name of the message type, which Apicurio writes before a Protobuf payload: a message with the name as its only
+/// field.
 fn type_name(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (named, payload) = sized(bytes)?;
     let (name, rest) = sized(named.strip_prefix(&[FIELD_1])?)?;
     (rest.is_empty() && is_name(name)).then_some((name, payload))
 }
 
-/// Returns whether these bytes are a name without a package.
+/// Returns whether bytes are the name of a message type, without a package.
 fn is_name(bytes: &[u8]) -> bool {
     let is_letter = |byte: &u8| byte.is_ascii_alphabetic() || *byte == b'_';
     bytes.first().is_some_and(is_letter) && bytes.iter().all(|byte| is_letter(byte) || byte.is_ascii_digit())
@@ -442,7 +443,7 @@ mod tests {
         }
     }
 
-    /// The sizes of these names are also the lengths of paths, no lengths of paths, and tags of fields.
+    /// The sizes of some names are also valid lengths of paths, and the sizes of others are also tags of fields.
     #[test]
     fn apicurio_3_names_the_message_type_behind_four_bytes() {
         for name in ["A", "Ab", "List", "Click", "Impression", "List_of_16_bytes"] {
@@ -453,7 +454,7 @@ mod tests {
             let read = (framed.id, framed.message_name(), framed.payload);
             assert_eq!(read, (SchemaId::Id(7), Some(name), &[8, 1][..]));
         }
-        // A text of ten bytes that is not a name.
+        // Ten bytes of text that are not a name.
         let message = b"\x0a\x0a\x08r-12345\xc3\xbc";
         let record = [&[0, 0, 0, 0, 7], &message[..]].concat();
         let framed = Framing::Confluent.of(Format::Protobuf, &record, &NoHeaders);
@@ -505,7 +506,7 @@ mod tests {
         assert_eq!(framed.map(|framed| framed.id), Some(SchemaId::Global(513)));
     }
 
-    /// The payload is bare, whatever its first byte is.
+    /// The payload has no prefix, even if its first byte looks like one.
     #[test]
     fn the_content_type_of_azure_names_the_schema() {
         let record = [0, 0, 0, 0, 7, 2];

@@ -126,25 +126,26 @@ pub struct Needs {
     pub may_plan: bool,
 }
 
-/// Decision looks within two years. Their x is computed once for all metrics, as far as it is needed.
+/// Decision looks within two years. The x of each is computed when it is first needed, and shared by all metrics.
 #[derive(Debug)]
 pub struct DecisionLooks<'a> {
     needs: &'a Needs,
-    /// Week of the first one.
+    /// Week of the first decision look.
     first: u32,
     /// x of each look, by design.
     x: Vec<(TestDesign, Vec<OnceCell<f64>>)>,
 }
 
 impl DecisionLooks<'_> {
-    /// Returns x and week of the first look of a design that has enough information. `days` returns when an x is reached.
+    /// Returns x and week of the first look of a design that has enough information. `days` converts an x to the days until it
+    /// is reached.
     fn first_with_enough(
         &self,
         (design, x): &(TestDesign, Vec<OnceCell<f64>>),
         days: impl Fn(f64) -> f64,
     ) -> Option<(f64, u32)> {
         let mut looks = (1..).zip(x).map(|(k, x)| {
-            // Later weekly looks test at a smaller share of α, so each has a need of its own.
+            // Later weekly looks test at a smaller share of α, so each needs a different x.
             let x = *x.get_or_init(|| self.needs.x(*design, k));
             (x, self.first + k - 1)
         });

@@ -436,7 +436,7 @@ impl ArmState {
         }
     }
 
-    /// Reports whether it is the result of a decision look.
+    /// Returns whether the state is the result of a decision look.
     pub fn is_decision(self) -> bool {
         matches!(self, ArmState::Win | ArmState::Loss | ArmState::NoEffect)
     }

@@ -1,10 +1,10 @@
-//! Whether a guardrail holds: its interval against its margin.
+//! State of a guardrail: its interval compared with its margin.
 
 use serde::Serialize;
 
 use super::effect::Interval;
 
-/// A guardrail of an arm.
+/// Bound and state of a guardrail in one arm.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct GuardrailReport {
     /// Share by which the metric may be worse.
@@ -20,11 +20,11 @@ pub struct GuardrailReport {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GuardrailState {
-    /// It is shown not to be worse by more than its margin.
+    /// The metric is shown not to be worse by more than its margin.
     Holds,
-    /// It may still be worse by more than its margin.
+    /// The metric may still be worse by more than its margin.
     NotYet,
-    /// It shows harm, or its whole interval is worse than its margin.
+    /// The metric shows harm, or its whole interval is beyond its margin.
     Broken,
 }
 

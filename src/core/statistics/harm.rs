@@ -28,7 +28,7 @@ pub struct HarmBound {
 const TOLERANCE: f64 = 1e-9;
 
 impl HarmBound {
-    /// Writes "at least 0.4% worse (one-sided 97.5%)".
+    /// Formats the bound: "at least 0.4% worse (one-sided 97.5%)".
     pub fn in_words(self) -> String {
         let percent = 100.0 * self.level;
         let digits = usize::from((percent - percent.round()).abs() >= 0.05);

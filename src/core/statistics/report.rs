@@ -135,7 +135,7 @@ pub struct MetricReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub information: Option<f64>,
     /// Estimated days from the start until a decision look of the configured design has enough information. None for metrics
-    /// that decide nothing, and if no look within two years has it.
+    /// that decide nothing, and if no look within two years has enough.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub days_needed: Option<f64>,
     /// Lift of its numerator per assigned user. For a metric per user it is the lift itself.

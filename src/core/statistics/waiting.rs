@@ -7,12 +7,12 @@ use super::guardrail::GuardrailState;
 use super::report::ArmReport;
 use super::settings::{MetricRole, Settings, Validity};
 
-/// Conditions that an arm has not met.
+/// Conditions for a decision that an arm has not met.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Waiting {
     /// Days since the start of the counted lists.
     pub days: f64,
-    /// Days without a decision, while they are not over.
+    /// Minimum days before a decision, until they have passed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_days: Option<f64>,
     /// Ids of guardrails that are not shown to hold.

@@ -36,17 +36,17 @@ pub(super) struct SelectedExperiment<'a> {
     look: Option<&'a ExperimentLook>,
 }
 
-/// An experiment that is shown by its name only.
+/// Experiment of which only the name and the number of lists are shown.
 #[derive(Serialize)]
 pub(super) struct FoldedExperiment<'a> {
     name: &'a str,
     lists: i128,
 }
 
-/// Lists below which a name is folded, if another experiment has many.
+/// A name with fewer lists is folded if the largest experiment has [`MANY_LISTS`].
 const FEW_LISTS: i128 = 100;
 const MANY_LISTS: i128 = 1_000;
-/// A name with less than 1/100 of the lists of the largest experiment is folded.
+/// A name is folded if its lists times this are fewer than those of the largest experiment.
 const MIN_SHARE: i128 = 100;
 
 /// Configured experiments, and the latest look at them.
@@ -103,7 +103,8 @@ pub(super) fn find<'a>(
     found
 }
 
-/// Takes out the experiments that are not configured and have very few lists next to the largest one: mostly misspelled names.
+/// Removes and returns experiments that are not configured and have very few lists compared with the largest one. Most are
+/// misspelled names.
 pub(super) fn fold<'a>(found: &mut Vec<SelectedExperiment<'a>>) -> Vec<FoldedExperiment<'a>> {
     let most = found.iter().map(|of| of.n_lists).max().unwrap_or(0);
     let is_tiny = |of: &mut SelectedExperiment| {

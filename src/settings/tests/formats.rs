@@ -10,7 +10,7 @@ fn a_single_topic_has_the_encoding_of_its_lists() {
         (
             "events.served.format = \"avro\"\nevents.click.format = \"json\"",
             [
-                "events.click.format: differs from the one of served lists, and both are in one topic",
+                "events.click.format: differs from the setting of served lists, and both are in one topic",
                 "leave out the settings of clicks",
             ],
         ),
@@ -54,7 +54,7 @@ fn settings_of_clicks_without_effect_in_a_single_topic_are_named() {
         ),
     ] {
         let warning = format!(
-            "{setting} has no effect: lists and clicks are in one topic, for which {decides} decides; remove it"
+            "{setting} has no effect: lists and clicks are in one topic, and {decides} applies to both; remove it"
         );
         assert_eq!(warnings(click), [warning]);
         assert_eq!(warnings(&format!("{click}\n{served}")), [""; 0]);

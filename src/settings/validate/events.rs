@@ -206,7 +206,7 @@ fn click(raw: &RawClick, shape: &mut ClickShape, report: &mut ErrorReport) {
     must_be("events.click.item", &raw.item, &mut shape.item, report);
 }
 
-/// Checks that a field contains the words for each kind.
+/// Checks that `type` names a field if a kind has `types`.
 fn kinds(raw: &RawEvents, shape: &Shape, report: &mut ErrorReport) {
     for (key, types) in [(SERVED_TYPES, &raw.served.types), (CLICK_TYPES, &raw.click.types)] {
         if let (Some(types), None, true) = (types, &shape.kind, report.is_sound(TYPE)) {

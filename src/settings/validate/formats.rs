@@ -108,7 +108,7 @@ pub(super) fn formats(raw: &Raw, report: &mut ErrorReport) -> Formats {
         (CLICK, &click.framing, &topics[1]),
     ] {
         if topic.framing == Framing::SingleObject && topic.format != Format::Avro {
-            let message = "is an encoding of Avro, and the format of the topic is another";
+            let message = "is an encoding of Avro, but the topic has another format";
             let remedy = format!("set {} = \"avro\", or leave it out", keys.format);
             report.refuse(keys.framing, framing, message, remedy);
         }
@@ -138,7 +138,7 @@ fn of_one_topic(raw: &Raw, [served, click]: &[TopicFormat; 2], report: &mut Erro
         (CLICK.framing, &written.framing, click.framing == served.framing),
     ] {
         if !is_same && report.is_written(key, value) && report.is_sound(key) {
-            let message = "differs from the one of served lists, and both are in one topic";
+            let message = "differs from the setting of served lists, and both are in one topic";
             let remedy = "leave out the settings of clicks: those of events.served and schemas.served apply to the topic";
             report.refuse(key, value, message, remedy);
         }

@@ -57,7 +57,7 @@ pub struct Schemas {
     is_one_topic: bool,
     /// Schemas of the files, by `Side as usize`.
     files: [Option<Arc<SchemaFile>>; 2],
-    /// Messages of both topics that are not wanted, by `Side as usize`.
+    /// Unwanted messages in the records of both topics, by `Side as usize`.
     other_messages: [OtherMessages; 2],
     /// Reported faults of records, by `Side as usize`.
     faults: [ReportedFaults; 2],
@@ -86,7 +86,7 @@ pub enum Known {
     /// Records with it are invalid: the registry denies it, or it cannot be used. A denied one is asked for again after a while.
     Unusable {
         until: Option<Instant>,
-        /// The reason.
+        /// Reason why the schema cannot be used.
         fault: String,
     },
 }
@@ -130,7 +130,7 @@ impl Schemas {
         let mut state = self.state();
         let known = state.known.get(&id).cloned();
         match &known {
-            // Its record is held, so there are at most as many of these as pairs.
+            // The record that needs it is held, so there are at most as many of these as pairs.
             None => self.want(&mut state, id, format),
             Some(Known::Unusable {
                 until: Some(until), ..
@@ -181,7 +181,7 @@ impl Schemas {
         self.state().wanted.get(&id)?.clone()
     }
 
-    /// Takes the schemas that are wanted since the last call.
+    /// Takes the schemas that have become wanted since the last call.
     fn take_new(&self) -> Vec<(SchemaId, Format)> {
         std::mem::take(&mut self.state().new)
     }
@@ -215,7 +215,7 @@ impl Schemas {
         }
     }
 
-    /// Returns a sentence if records of a topic have other messages than the wanted one, and none has that.
+    /// Returns a sentence if records of a topic have other messages, and none has the wanted one.
     pub fn other_messages(&self, side: Side) -> Option<String> {
         self.other_messages[side as usize].fault()
     }

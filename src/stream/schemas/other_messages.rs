@@ -1,4 +1,5 @@
-//! Messages of Protobuf that a topic's records have instead of the wanted one. A wrong name would ignore all of them silently.
+//! Protobuf messages that a topic's records have instead of the wanted one. With a wrong name, all records would be
+//! ignored silently.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -10,16 +11,16 @@ use tracing::warn;
 use super::schema_file::RecordType;
 use crate::settings::TopicFormat;
 
-/// Number of records of other messages after which a reader reports them.
+/// Number of records of other messages after which a reader reports these messages.
 pub(super) const REPORTED_AT: u64 = 100;
 /// Bound on the names that are kept.
 const MAX_NAMES: usize = 10;
 
-/// Messages of a topic, over all of its readers.
+/// Messages in the records of a topic, over all of its readers.
 pub(super) struct OtherMessages {
     topic: String,
     side: Side,
-    /// The wanted message. `None` for any.
+    /// Name of the wanted message. `None` for any.
     wanted: Option<String>,
     seen: Mutex<Seen>,
 }
@@ -75,7 +76,7 @@ impl OtherMessages {
         ))
     }
 
-    /// Logs this once.
+    /// Logs the sentence of [`OtherMessages::fault`], once.
     #[cold]
     pub fn report(&self) {
         let Some(fault) = self.fault() else {
@@ -85,7 +86,7 @@ impl OtherMessages {
         if !std::mem::replace(&mut seen.is_reported, true) {
             warn!(
                 topic = self.topic,
-                "{fault}: if they are meant, correct {} or remove it",
+                "{fault}; if they should be read, correct {} or remove it",
                 self.setting()
             );
         }

@@ -17,7 +17,7 @@ use crate::settings::TopicFormat;
 
 /// Bound on the record types that a reader remembers.
 const MAX_REMEMBERED: usize = 4096;
-/// Time for which a reader remembers that the registry denies a schema. A new look takes a lock.
+/// Time for which a reader remembers that the registry denies a schema. Checking again takes a lock.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 /// Bound on a payload after decompression: many times the largest record that Kafka accepts by default.
 const MAX_INFLATED: u64 = 64 << 20;
@@ -33,7 +33,7 @@ pub struct SchemaReader {
     last: Option<(TypeKey, RecordType)>,
     /// Number of records of messages that are not wanted.
     n_other: u64,
-    /// The most recent schema that was asked for ahead of its records.
+    /// The most recent schema that was requested ahead of its records.
     asked_ahead: Option<SchemaId>,
     /// Decompressed payload.
     inflated: Vec<u8>,
@@ -88,7 +88,7 @@ impl SchemaReader {
         framed.id.is_of_registry().then_some(framed.id)
     }
 
-    /// Fetches the schema of a record that is read later.
+    /// Requests the schema of a record that is read later.
     pub fn ask_ahead(&mut self, record: &[u8], headers: &dyn Headers) {
         let id = self.named_schema(record, headers);
         if let Some(id) = id.filter(|_| id != self.asked_ahead) {
@@ -157,7 +157,7 @@ impl SchemaReader {
         }
     }
 
-    /// Reports a record that the file cannot read.
+    /// Reports a fault of a record, which is invalid because of it.
     fn faulty(&self, fault: RecordFault) -> Located<'static> {
         self.schemas.faults[self.side as usize].report(fault, self.file.as_deref());
         Located::Invalid(fault.reason())
@@ -172,7 +172,7 @@ impl SchemaReader {
         }
     }
 
-    /// Reads a whole record by the file.
+    /// Reads a whole record with the schema of the file.
     fn by_file<'a>(&'a self, record: &'a [u8]) -> Located<'a> {
         match self.file.as_deref() {
             Some(SchemaFile::Avro { schema, .. }) => Located::Record(RawRecord {
@@ -225,7 +225,7 @@ impl SchemaReader {
                 record_type
             }
             Known::Unusable { until: None, .. } => RecordType::Unparsable,
-            // It may be registered later.
+            // A denied schema may be registered later.
             Known::Unusable { until: Some(_), .. } => RecordType::Denied {
                 until: Instant::now() + ASK_AGAIN,
             },

@@ -1,4 +1,4 @@
-//! Faults of records that their configuration causes, each reported once per topic, with the fix.
+//! Faults of records that settings cause, each reported once per topic, with the fix.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,28 +8,28 @@ use tracing::warn;
 
 use super::SchemaFile;
 
-/// Fault of a record.
+/// Fault that makes a record invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordFault {
-    /// It lacks the required framing.
+    /// The record lacks the required framing.
     Unframed,
-    /// It names no schema, and there is no file.
+    /// The record names no schema, and there is no file.
     NamesNoSchema,
-    /// It names a schema of AWS Glue, and there is no file.
+    /// The record names a schema of AWS Glue, and there is no file.
     OfGlue,
-    /// It names a schema of Azure Schema Registry, and there is no file.
+    /// The record names a schema of Azure Schema Registry, and there is no file.
     OfAzure,
-    /// No file has its fingerprint.
+    /// No file has the fingerprint that the record names.
     Fingerprint,
-    /// Its schema is of another format.
+    /// The schema of the record is of another format.
     OtherFormat,
-    /// It names no message, and its file has several.
+    /// The record names no message, and its schema has several.
     NamesNoMessage,
-    /// Its file has no such message.
+    /// The schema does not have the message that the record names.
     AbsentMessage,
 }
 
-/// Faults that were reported.
+/// Faults of a topic's records that were reported.
 #[derive(Debug)]
 pub struct ReportedFaults {
     topic: String,
@@ -74,14 +74,14 @@ impl RecordFault {
             ),
             RecordFault::OfGlue => (
                 "name a schema of AWS Glue".to_owned(),
-                format!("set {schema} to the file with their schema, because Glue is not asked"),
+                format!("set {schema} to the file with their schema, because Glue is not queried"),
             ),
             RecordFault::OfAzure => (
                 "name a schema of Azure Schema Registry".to_owned(),
-                format!("set {schema} to the file with their schema, because Azure is not asked"),
+                format!("set {schema} to the file with their schema, because Azure is not queried"),
             ),
             RecordFault::Fingerprint => (
-                format!("have the fingerprint of a schema that is not the one of {schema}"),
+                format!("have a fingerprint that does not match {schema}"),
                 format!("set {schema} to the file with their schema"),
             ),
             RecordFault::OtherFormat => (
@@ -123,7 +123,7 @@ impl ReportedFaults {
         }
     }
 
-    /// Logs a fault when it is found first.
+    /// Logs a fault the first time it is found.
     #[inline]
     pub fn report(&self, fault: RecordFault, file: Option<&SchemaFile>) {
         if self.reported.load(Ordering::Relaxed) & fault.bit() == 0 {
@@ -133,7 +133,7 @@ impl ReportedFaults {
 
     #[cold]
     fn log(&self, fault: RecordFault, file: Option<&SchemaFile>) {
-        // Another shard may find it at the same time.
+        // Another shard may find the same fault at the same time.
         let before = self.reported.fetch_or(fault.bit(), Ordering::Relaxed);
         if before & fault.bit() == 0 {
             let message = fault.message(self.keys, file);

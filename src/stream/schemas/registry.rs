@@ -27,7 +27,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(15);
 const AFTER_DENIAL: Duration = Duration::from_secs(2);
 /// Time until a schema that is denied for good is asked for again.
 const ASK_AGAIN: Duration = Duration::from_secs(60);
-/// Factor by which a denial must last longer while another address cannot be reached: that one may know the schema.
+/// Factor by which a denial must last longer while another address cannot be reached, because that one may have the schema.
 const LONGER_IF_UNREACHABLE: u32 = 10;
 
 /// Background task that fetches schemas.
@@ -65,7 +65,7 @@ impl Attempts {
         }
     }
 
-    /// Notes a denial. Returns the time for which it must last before it counts, and whether it has.
+    /// Takes a denial into account. Returns the time for which denials must last before they count, and whether they have.
     fn denied(&mut self, denial: &Denial, denied_after: Duration, now: Instant) -> (Duration, bool) {
         self.n_failed = 0;
         self.next = now + AFTER_DENIAL;
@@ -103,7 +103,7 @@ impl RegistryClient {
             attempts: BTreeMap::new(),
             denied_after: DENIED_AFTER,
         };
-        // Opened again later, so that renewed files need no restart.
+        // Checks the files. They are read again later, so that renewed ones need no restart.
         Session::open(&client.registry, &client.address)?;
         Ok(Some(client))
     }
@@ -159,7 +159,7 @@ impl RegistryClient {
                 answer = in_flight.next() => {
                     let Some((id, answer)) = answer else { return };
                     if answer.is_err() {
-                        // The files may have been renewed.
+                        // The files may have been renewed, so the next request reads them again.
                         session = None;
                     }
                     self.take(id, answer);
@@ -284,7 +284,7 @@ mod tests {
         assert!(denied(&mut attempts, None, start + AFTER * 3));
     }
 
-    /// The address that cannot be reached may be the only one that has the schema already, or it may be gone for good.
+    /// The unreachable address may be the only one that already has the schema, or it may be gone for good.
     #[test]
     fn a_denial_by_some_addresses_must_last_longer() {
         let start = Instant::now();

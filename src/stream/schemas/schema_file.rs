@@ -28,16 +28,16 @@ pub enum RecordType {
     /// Message that is not the wanted one.
     Other(Arc<Schema>),
     Faulty(RecordFault),
-    /// The registry denies its schema, as far as known until this time.
+    /// Record with a schema that the registry denies. The reader asks again after this time.
     Denied {
         until: Instant,
     },
-    /// Its schema cannot be parsed, which the client of the registry reports.
+    /// Record with a schema that cannot be parsed. The client of the registry reports it.
     Unparsable,
 }
 
 impl RecordType {
-    /// Returns whether it may have changed.
+    /// Returns whether the type may have changed.
     #[inline]
     pub fn is_outdated(&self) -> bool {
         matches!(self, RecordType::Denied { until } if *until <= Instant::now())
@@ -95,7 +95,7 @@ impl SchemaFile {
         }
     }
 
-    /// Returns the names of its first messages.
+    /// Returns the names of the first messages of a Protobuf file.
     pub fn message_names(&self) -> String {
         match self {
             SchemaFile::Avro { .. } => String::new(),
@@ -128,7 +128,7 @@ fn message(file: &ProtobufFile, framed: &Framed, topic: &TopicFormat) -> RecordT
     let wanted = topic.message.as_deref().map(|name| file.by_name(name));
     let written = match (framed.message, wanted) {
         ([], Some(wanted)) => wanted,
-        // The first message would be a guess, and may read the bytes of another one without an error.
+        // The first message would be a guess, and might read the bytes of another one without an error.
         ([], None) => match file.only() {
             None => return RecordType::Faulty(RecordFault::NamesNoMessage),
             only => only,

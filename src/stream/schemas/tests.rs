@@ -406,9 +406,9 @@ fn an_error_names_an_absent_schema_by_its_code_or_its_exception() {
     }
 }
 
-/// A wrong path answers 404, too, and a proxy with its own page. No record may be lost because of it.
+/// A wrong path also returns 404, and a proxy its own page. No record may be lost because of it.
 #[tokio::test]
-async fn an_answer_of_something_else_is_no_denial_and_no_schema() {
+async fn an_answer_of_something_else_is_neither_denial_nor_schema() {
     let registry = FakeRegistry::start().await;
     for (path, id) in [
         ("/wrong", SchemaId::Id(8)),
@@ -504,10 +504,10 @@ async fn a_denial_counts_although_another_address_is_gone_but_not_if_it_answers_
         until(|| schemas.problem(id).is_some()).await;
     }
     let problem = beside_closed.problem(id).expect("a problem");
-    let expected = format!("it is not in the registry (not every address can be asked: {CLOSED}");
+    let expected = format!("it is not in the registry (not every address can be reached: {CLOSED}");
     assert!(problem.starts_with(&expected), "{problem}");
     until(|| beside_closed.is_known(id)).await;
-    // By then the denial beside the broken address would count, too.
+    // By then, a denial would count even with another address unreachable.
     until(|| broken.n_asked() >= 4).await;
     assert!(!beside_broken.is_known(id));
     let problem = beside_broken.problem(id).expect("a problem");
@@ -585,9 +585,9 @@ fn a_file_reads_records_with_and_without_framing() {
     ));
 }
 
-/// A record that begins with a zero may have an id, or be a record of the file. The registry decides.
+/// A record that starts with a zero may be framed, or a bare record of the file. The registry decides.
 #[test]
-fn a_record_without_framing_is_read_by_the_file_once_the_registry_denies_its_id() {
+fn a_record_without_framing_is_read_with_the_file_once_the_registry_denies_its_id() {
     let file = tempfile::NamedTempFile::with_suffix(".avsc").expect("a file");
     let fields = r#"[{"name":"user","type":"string"},{"name":"id","type":"string"}]"#;
     let schema = format!(r#"{{"type":"record","name":"List","fields":{fields}}}"#);
@@ -677,7 +677,7 @@ fn json_without_the_required_framing_is_invalid() {
 
 /// Bare Avro, with the id of its schema in the content type.
 #[test]
-fn records_of_azure_are_read_by_a_file() {
+fn records_of_azure_are_read_with_a_file() {
     #[derive(Debug)]
     struct OfAzure;
 
@@ -698,7 +698,7 @@ fn records_of_azure_are_read_by_a_file() {
             format!("{with_file}events.served.framing = \"header\""),
             r#"{"id":"r7"}"#,
         ),
-        // A registry does not know such an id, so no record waits for it.
+        // A registry does not have such an id, so no record waits for it.
         (registry.to_owned(), "Invalid(UnknownSchema)"),
     ] {
         let schemas = Arc::new(Schemas::open(&config(&settings)).expect("a file"));
@@ -781,7 +781,7 @@ fn a_record_that_the_settings_exclude_is_reported_once_with_the_fix() {
         (
             "events.click.format = \"avro\"",
             &single_object,
-            "not the one of schemas.click are invalid (unknown_schema): set schemas.click to the file",
+            "does not match schemas.click are invalid (unknown_schema): set schemas.click to the file",
         ),
         (
             "events.click.format = \"avro\"\nevents.click.framing = \"header\"",

@@ -13,7 +13,7 @@ use crate::stream::schemas::Schemas;
 
 /// Time after which a wait is reported, and nothing more is fetched from the pair's partitions. Most schemas arrive sooner.
 const REPORTED_AFTER: Duration = Duration::from_secs(1);
-/// Interval between two assignments without held pairs or with resumed ones: each one interrupts the fetching of all partitions.
+/// Minimum time between assignments that leave out held pairs or resume them. Each one interrupts the fetching of all partitions.
 const ASSIGN_EVERY: Duration = Duration::from_millis(200);
 
 /// Record whose schema is not known yet.

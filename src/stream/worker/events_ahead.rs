@@ -116,7 +116,7 @@ impl AheadWarning<'_> {
         })
     }
 
-    /// Reports whether other events are lost because of them.
+    /// Returns whether later events are lost because of the events ahead.
     pub fn has_losses(&self) -> bool {
         self.noted.n_late > 0
     }

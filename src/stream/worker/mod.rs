@@ -104,7 +104,7 @@ pub struct Worker {
     shards: Shards,
     stored: Option<StoredPairs>,
     schemas: Arc<Schemas>,
-    /// Uptime of the last assignment because of schemas.
+    /// Uptime at the last assignment that left out or resumed pairs because of schemas.
     assigned_for_schemas: Option<Duration>,
 
     // Its clocks.

@@ -88,7 +88,7 @@ impl Worker {
     /// Pairs that are catching up.
     fn replaying(&self) -> Vec<String> {
         let message = |(partition, phase): (i32, &Phase)| {
-            // A pair whose hold is reported reads nothing until it is released, and has its own remedy.
+            // A pair whose hold is reported reads nothing until it is released. It has its own message with a remedy.
             let is_held = |pair: &Pair| pair.held.is_some_and(|held| held.is_reported());
             let pair = phase.replaying().filter(|pair| !is_held(pair))?;
             let stored = self.stored.as_ref();

@@ -94,7 +94,7 @@ pub(crate) fn no_way_in(config: &Config, failure: &Failure) -> Finding {
     )
 }
 
-/// Returns the finding if no record of a topic could be read.
+/// Reports that the records of a topic could not be read.
 pub(super) fn no_records(config: &Config, topic: &str, failure: Failure) -> Finding {
     match failure.trouble {
         Trouble::NoSuchTopic | Trouble::TopicForbidden => existence(&Topic {

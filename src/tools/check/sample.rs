@@ -75,7 +75,7 @@ pub(super) fn content(sample: &Sample) -> Vec<Finding> {
         let remedies: Vec<_> = reasons.iter().map(|(reason, _)| remedy(**reason)).collect();
         content.push(Finding::new(ResultLevel::Warning, text, remedies.join("\n")));
     }
-    // The others are reported with their schemas and messages.
+    // Other records are reported with their schemas and messages.
     let n_read = n - n_unreadable - sample.n_without_schema - sample.n_other_messages;
     if n_unreadable == 0 && n_read > 0 {
         let which = match n_read == n {
@@ -109,7 +109,7 @@ fn other_messages(sample: &Sample) -> Option<Finding> {
         Some(fault) => Some(Finding::new(
             ResultLevel::Warning,
             format!("topic `{topic}`: {fault}"),
-            "name one of these messages, or remove the setting if all are meant",
+            "name one of these messages, or remove the setting to read them all",
         )),
         None => (n > 0).then(|| {
             let text = format!(
@@ -151,7 +151,7 @@ fn schemas(sample: &Sample) -> Vec<Finding> {
         Finding::new(
             ResultLevel::Warning,
             format!(
-                "topic `{topic}`: records cannot be read, of schema {}: {problem}",
+                "topic `{topic}`: records of schema {} cannot be read: {problem}",
                 schemas.join(", ")
             ),
             "register the schema, or correct [registry]",

@@ -1,4 +1,4 @@
-//! `abgauge check --suggest`: drafts a section `[events]` for records of unknown shape, of a file or of the topics.
+//! `abgauge check --suggest`: drafts a section `[events]` for records of unknown shape, from a file or from the topics.
 //!
 //! ```text
 //! lines ──▶ Columns ──▶ splits ──▶ a Draft for each ──▶ Trial ──▶ the best one, ──▶ its numbers ──▶ TOML
@@ -48,16 +48,16 @@ pub struct Unmapped {
     records: Vec<SampleRecord>,
     n_bytes: usize,
     n_more: u64,
-    /// Settings of the encodings of lists and of clicks, as TOML.
+    /// Settings that describe the encodings of lists and of clicks, as TOML.
     encodings: [String; 2],
 }
 
 /// A record of a sample.
 struct SampleRecord {
-    /// Its line in a file, or its place in a topic.
+    /// Line in a file, or place in a topic.
     place: String,
     json: Vec<u8>,
-    /// Kind of events in its topic. `None` for both.
+    /// Kind of events in the record's topic. `None` for both.
     topic_kind: Option<Kind>,
 }
 
@@ -89,7 +89,7 @@ struct Proposal {
 }
 
 impl Unmapped {
-    /// Adds a record of a topic with this kind of events, if it has only one.
+    /// Adds a record, unless the sample is full. `topic_kind` is the kind of events in its topic, `None` for both.
     pub fn take(&mut self, place: impl Display, topic_kind: Option<Kind>, json: &[u8]) {
         if self.records.len() == MAX_RECORDS || self.n_bytes + json.len() > MAX_BYTES {
             self.n_more += 1;
@@ -112,7 +112,7 @@ impl Unmapped {
         Form::of(self.records.iter().map(|record| &record.json[..]))
     }
 
-    /// Returns the kind of all records; `None` if they are of topics with both kinds, or of both topics.
+    /// Returns the kind of the topic of all records; `None` if it has both kinds, or the records are from both topics.
     fn topic_kind(&self) -> Option<Kind> {
         let kind = self.records.first()?.topic_kind;
         let is_only = self.records.iter().all(|record| record.topic_kind == kind);
@@ -293,7 +293,7 @@ fn drafted(sample: &ReadableSample) -> (ReadingWay, Trial) {
     };
     let is_kind_known = draft.split.kind.is_some() || draft.split.without.is_none();
     if is_kind_known && trial.lacks_items() {
-        // Some producers omit empty arrays. If nothing names the kind this cannot be assumed: the record may not be a list at all.
+        // Some producers omit empty arrays. Without a known kind this cannot be assumed: the record may not be a list at all.
         draft.shape.served.absent_is_empty = true;
         trial = sample.read(&draft.shape);
     }

@@ -430,7 +430,7 @@ fn content(settings: &str, records: &[Vec<u8>]) -> Vec<Finding> {
     sample::content(&sample)
 }
 
-/// A registry that does not answer is asked for the first schema only.
+/// If a registry does not answer, only the first schema is requested.
 #[test]
 fn schemas_that_were_not_asked_for_are_not_listed_as_read() {
     // Port 1 is closed.
@@ -439,12 +439,14 @@ fn schemas_that_were_not_asked_for_are_not_listed_as_read() {
     let unread = |schemas: &str, problem: &str| {
         findings.iter().any(|finding| {
             finding.level == ResultLevel::Warning
-                && finding.text.contains(&format!("of schema {schemas}: "))
+                && finding
+                    .text
+                    .contains(&format!("of schema {schemas} cannot be read: "))
                 && finding.text.contains(problem)
         })
     };
     assert!(unread("7 (1 record)", "Connection refused"), "{findings:#?}");
-    let problem = "not asked for, because the registry failed";
+    let problem = "not requested, because the registry failed";
     assert!(unread("8 (2 records), 9 (1 record)", problem), "{findings:#?}");
     let is_read = |finding: &Finding| finding.level == ResultLevel::Ok;
     assert!(!findings.iter().any(is_read), "{findings:#?}");

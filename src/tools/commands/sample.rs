@@ -1,4 +1,4 @@
-//! `abgauge check --sample` and `--suggest`: how the daemon would read the records of a file, and settings that read them.
+//! `abgauge check --sample` and `--suggest`: show how the daemon would read the records of a file, and draft settings that read them.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -86,7 +86,7 @@ pub fn suggest_of_topics(args: &CheckArgs, config: &Config) -> anyhow::Result<Ex
     };
     warnings.iter().for_each(|warning| warn(warning));
     if sample.is_empty() {
-        error("--suggest: nothing is drafted, because the topics have no record that can be read");
+        error("--suggest: nothing is drafted, because no record of the topics can be read");
         return Ok(ExitCode::from(BAD_DATA));
     }
     suggested(args, &sample)

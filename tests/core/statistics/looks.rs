@@ -366,7 +366,7 @@ fn an_arm_waits_for_days_and_information_until_it_is_decided() {
     assert_eq!(arm(&world.go(1.0, better())).waiting, None, "it is decided");
 }
 
-/// Before, harm had no bound, so "worse" was shown next to an interval that included 0.
+/// Without the bound, "worse" would be shown next to an interval that includes 0.
 #[test]
 fn the_bound_of_harm_excludes_zero_before_the_interval_does() {
     let slightly = Truth {

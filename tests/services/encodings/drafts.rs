@@ -140,7 +140,7 @@ fn settings_are_drafted_from_topics_in_each_format() {
             let path = program::file(&dir, "blind.toml", &blind);
             let ran = program::run(&["check", "--connect", "--suggest", "--config", &path]);
             assert_eq!((ran.code, ran.stdout.as_str()), (Some(65), ""), "{}", ran.stderr);
-            let remedy = "300: they name schemas of a registry: set registry.url";
+            let remedy = "300 records cannot be read: they name schemas of a registry: set registry.url";
             assert!(ran.stderr.contains(remedy), "{}", ran.stderr);
         }
         let config = settings::load_text("abgauge.toml", &format!("{own}\n{draft}"), std::iter::empty());

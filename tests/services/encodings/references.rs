@@ -1,4 +1,4 @@
-//! Schemas that refer to others, in Apicurio's own API and in Confluent's.
+//! Schemas that refer to others, through Apicurio's own API and through Confluent's.
 
 use serde_json::{Value, json};
 use ureq::RequestBuilder;

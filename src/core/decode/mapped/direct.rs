@@ -521,7 +521,7 @@ fn found_time(value: Value, reader: &DirectReader) -> Option<i64> {
     value.time(reader.shape.ts_unit, reader.shape.ts_zone).ok()
 }
 
-/// Returns the kind that a word means, or that it may be either; `None` if it is neither.
+/// Returns the kind that a word means: `Some(None)` if it may mean either, `None` if it means neither.
 fn kind_of(word: &[u8], shape: &Shape) -> Option<Option<Kind>> {
     let is_among = |words: &[String]| words.iter().any(|known| known.as_bytes() == word);
     match (is_among(&shape.served.kinds), is_among(&shape.click.kinds)) {

@@ -455,7 +455,7 @@ impl Mapped {
                 ) {
                     (true, false) => Some(Kind::Served),
                     (false, true) => Some(Kind::Click),
-                    // Such as an insertion of either, in the topics of two tables.
+                    // For example, the type of an inserted row, with a table for each kind.
                     (true, true) => topic_kind.or(self.shape.without_kind),
                     (false, false) => return Ok(Err(Field::Kind)),
                 }

@@ -446,7 +446,7 @@ fn the_kind_comes_from_the_record_the_topic_or_the_shape() {
 
 /// Changes of two tables, as Debezium writes them: insertions of both have the same type, and other changes are ignored.
 #[test]
-fn a_type_of_both_kinds_is_of_the_kind_of_its_topic() {
+fn the_topic_decides_a_type_of_both_kinds() {
     let mut shape = Shape {
         kind: maybe("op"),
         ..Shape::default()
@@ -473,7 +473,7 @@ fn a_type_of_both_kinds_is_of_the_kind_of_its_topic() {
         let deletion = r#"{"before":{"id":"r-1"},"after":null,"op":"d"}"#;
         assert_eq!(read_as(&shape, deletion, Some(kind)), Read::Ignored);
     }
-    // Nothing decides in a file without --as.
+    // Without --as, a file has no kind.
     let list = change("c", r#""items":["a"]"#);
     assert_eq!(read_as(&shape, &list, None), Read::Invalid(Reason::MissingField));
 }

@@ -1,4 +1,4 @@
-//! Latest records of a topic, for a draft of the settings that read them.
+//! Latest records of a topic, from which settings are drafted.
 
 use std::ffi::CStr;
 
@@ -8,16 +8,16 @@ use rdkafka::message::Message as _;
 use super::sample::{RecordHeaders, StopCondition, starts};
 use super::{Failure, Survey};
 
-/// Maximum bytes of records that are kept.
+/// Maximum size of all records that are kept.
 const MAX_BYTES: usize = 64 << 20;
 
-/// Record of a topic.
+/// One of the latest records of a topic.
 #[derive(Debug, Default)]
 pub struct LatestRecord {
     pub partition: i32,
     pub offset: i64,
     pub payload: Vec<u8>,
-    /// Headers that name its schema.
+    /// Headers that name the schema of the record.
     headers: Vec<(&'static CStr, Vec<u8>)>,
 }
 
@@ -32,7 +32,7 @@ impl Survey {
     /// Reads up to `n_records` of the latest records of a topic, in the order of their partitions. Tombstones are left out.
     ///
     /// # Errors
-    /// Same as [`Survey::n_partitions`], or if no record comes within some seconds.
+    /// Same as [`Survey::n_partitions`], or no record arrives within some seconds.
     pub fn latest(&self, topic: &str, n_records: i64) -> Result<Vec<LatestRecord>, Failure> {
         let logs = self.logs(topic)?;
         let (begins, ends): (Vec<i64>, Vec<i64>) = logs.iter().map(|log| (log.low, log.high)).unzip();

@@ -58,7 +58,7 @@ pub struct Sample {
     pub n_ignored: u64,
     /// Number of records of a message that is not wanted.
     pub n_other_messages: u64,
-    /// Sentence about them, if no record has the wanted message.
+    /// Sentence that names the messages of the records, if none has the wanted one.
     pub other_messages: Option<String>,
     pub times: FloatTimes,
     /// Schemas that the records name.
@@ -71,7 +71,7 @@ pub struct Sample {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct SchemaUse {
     pub n_records: u64,
-    /// Reason why its records cannot be read.
+    /// Reason why records with this schema cannot be read.
     pub problem: Option<String>,
     /// Settings and paths that need a field which it does not have.
     pub lacks: Vec<String>,
@@ -86,7 +86,7 @@ pub struct SampleReader {
     schemas: Arc<Schemas>,
     framing: SchemaReader,
     registry: Option<RegistryClient>,
-    /// Failure of the registry, after which it is not asked again: it would fail for each record.
+    /// Failure of the registry. It is not asked again, because it would fail for each record.
     failure: Option<String>,
 }
 
@@ -109,10 +109,10 @@ impl SampleReader {
         })
     }
 
-    /// Returns a record as JSON, or the reason if it cannot be read.
+    /// Returns a record as JSON, or the reason why it cannot be read.
     ///
     /// # Errors
-    /// If its schema is not known, or its bytes do not fit it.
+    /// The schema of the record is not known, or its bytes do not fit the schema.
     pub fn json(&mut self, payload: &[u8], headers: &dyn Headers) -> Result<Vec<u8>, String> {
         let named = self.fetch(payload, headers);
         let unusable = named.and_then(|(id, problem)| Some(format!("schema {id}: {}", problem?)));
@@ -122,7 +122,7 @@ impl SampleReader {
                 json if json.is_empty() => Err(unreadable(Reason::Malformed)),
                 json => Ok(json),
             },
-            Located::Ignored => Err("of another message".to_owned()),
+            Located::Ignored => Err("they have another message".to_owned()),
             Located::Invalid(reason) => Err(unreadable(reason)),
             Located::Awaits(_) => Err(unreadable(Reason::UnknownSchema)),
         }
@@ -131,7 +131,7 @@ impl SampleReader {
     /// Fetches the schema that a record names, if it is not known. Returns its id, and the reason if it cannot be used.
     fn fetch(&mut self, payload: &[u8], headers: &dyn Headers) -> Option<(SchemaId, Option<String>)> {
         let id = self.framing.named_schema(payload, headers)?;
-        // The reader asks for it.
+        // The reader asks for the schema, so that the client fetches it.
         self.framing.locate(payload, headers);
         Some((id, self.problem(id)))
     }
@@ -141,7 +141,7 @@ impl SampleReader {
             return self.schemas.fault(id);
         }
         if let Some(failure) = &self.failure {
-            return Some(format!("not asked for, because the registry failed: {failure}"));
+            return Some(format!("not requested, because the registry failed: {failure}"));
         }
         let fetched = self.registry.as_mut()?.fetch_once();
         let failure = fetched.err().map(|error| format!("{error:#}"));
@@ -203,7 +203,7 @@ impl Sample {
             }
             Some(Located::Invalid(reason)) => {
                 if let (Some(of_schema), Reason::UnknownSchema) = (&mut of_schema, reason) {
-                    let other = || "it has another format, or not the message of these records".to_owned();
+                    let other = || "it has another format, or lacks the message of these records".to_owned();
                     of_schema.problem.get_or_insert_with(other);
                 }
                 self.record_faults = reader.schemas.record_faults(reader.side);

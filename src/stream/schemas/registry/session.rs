@@ -25,7 +25,7 @@ use crate::settings::{HttpUrl, Registry, RegistryCredentials, UnusableFile};
 pub const AT_ONCE: usize = 8;
 /// Maximum size of an answer, and of a schema with all those that it refers to.
 const MAX_ANSWER: usize = 16 << 20;
-/// Maximum size of an error.
+/// Maximum size of an answer with an error.
 const MAX_ERROR: usize = 64 << 10;
 /// Maximum number of schemas that one schema refers to, directly and indirectly. It bounds the depth, too.
 const MAX_REFERENCES: usize = 1_000;
@@ -42,7 +42,7 @@ pub struct Session {
 /// Schema of the registry.
 pub struct Fetched {
     pub file: SchemaFile,
-    /// Size of its text, and of those that it refers to.
+    /// Size of the schema's text, and of the schemas that it refers to.
     pub n_bytes: usize,
 }
 
@@ -50,29 +50,29 @@ pub struct Fetched {
 #[derive(Debug)]
 pub enum Failure {
     Denied(Denial),
-    /// Asking again does not help.
+    /// The schema was fetched, but cannot be used. Asking again does not help.
     Unusable(SchemaFault),
-    /// The registry gave no answer that counts.
+    /// No address gave a valid answer.
     Other(anyhow::Error),
 }
 
 /// Answer that the registry does not have a schema, or one that it refers to.
 #[derive(Debug, Default)]
 pub struct Denial {
-    /// The schema referred to, if that one is denied.
+    /// Referenced schema that is denied, if it is not the schema itself.
     pub referred: Option<String>,
-    /// Problem of an address that cannot be reached, and may have the schema.
+    /// Problem of an address that cannot be reached but may have the schema.
     pub unreachable: Option<String>,
 }
 
 /// Problem of one address.
 enum Trouble {
     Unreachable(anyhow::Error),
-    /// It answers, but not as a registry should.
+    /// The address answers, but not as a registry should.
     Answer(anyhow::Error),
 }
 
-/// Schema with the places of those that it refers to.
+/// Schema with the places of the schemas that it refers to.
 struct Page {
     text: String,
     references: Vec<Reference>,
@@ -162,7 +162,7 @@ impl Session {
         })
     }
 
-    /// Fetches a schema. `format` is the one of its topic.
+    /// Fetches a schema. `format` is the format of its topic.
     pub async fn fetch(&self, id: SchemaId, format: Format) -> Result<Fetched, Failure> {
         match id {
             SchemaId::Id(id) => self.confluent(&format!("/schemas/ids/{id}")).await,
@@ -185,10 +185,10 @@ impl Session {
         self.with_references(format, schema.into()).await
     }
 
-    /// Fetches a schema by the API of Apicurio.
+    /// Fetches a schema through Apicurio's API.
     async fn apicurio(&self, path: &str, format: Format) -> Result<Fetched, Failure> {
         match self.by_api(Api::V3, path, format).await {
-            // Apicurio 2 answers only to v2. A denial by v3 needs no second one.
+            // Apicurio 2 has only v2. A denial by v3 is final.
             Err(Failure::Other(_)) => self.by_api(Api::V2, path, format).await,
             answer => answer,
         }
@@ -196,7 +196,7 @@ impl Session {
 
     async fn by_api(&self, api: Api, path: &str, format: Format) -> Result<Fetched, Failure> {
         let text = text(self.get_of_apicurio(api, path).await?)?;
-        // Most schemas refer to no other. Old versions of Apicurio have no references.
+        // References are fetched only if needed: most schemas have none, and old versions of Apicurio do not support them.
         if let Ok(file) = SchemaFile::parse(format, &text, &[]) {
             let n_bytes = text.len();
             return Ok(Fetched { file, n_bytes });
@@ -210,7 +210,7 @@ impl Session {
         let mut n_bytes = page.text.len();
         let mut references = Vec::new();
         let mut names = HashSet::new();
-        // Depth first; a schema follows those that it refers to.
+        // Depth first: a schema comes after the schemas that it refers to.
         let mut open = vec![Step::Visit(page.references)];
         while let Some(step) = open.pop() {
             match step {
@@ -248,7 +248,7 @@ impl Session {
         match place {
             Place::Version { subject, version } => {
                 let subject = encoded(subject);
-                // A version that was deleted since still has its records.
+                // Records may still need a version that was deleted.
                 let path = format!("/subjects/{subject}/versions/{version}?deleted=true");
                 let schema: ConfluentSchema = parsed(&self.get(&path).await?)?;
                 Ok(schema.into())
@@ -289,13 +289,13 @@ impl Session {
         Ok(references.into_iter().map(reference).collect())
     }
 
-    /// Sends a request of Confluent's API, below the configured address.
+    /// Sends a request to Confluent's API at the configured addresses.
     async fn get(&self, path: &str) -> Result<Vec<u8>, Failure> {
         self.get_at(|url| format!("{}{path}", url.uri().path().trim_end_matches('/')))
             .await
     }
 
-    /// Sends a request of Apicurio's API. The configured address is that API's root, or Apicurio's copy of Confluent's API.
+    /// Sends a request to Apicurio's API. A configured address is Apicurio's root, or its copy of Confluent's API.
     async fn get_of_apicurio(&self, api: Api, path: &str) -> Result<Vec<u8>, Failure> {
         let api = match api {
             Api::V3 => "v3",
@@ -376,14 +376,14 @@ impl Session {
     /// Returns the body of an answer; `None` for a denial.
     async fn body(&self, answer: Response<Body>, path: &str) -> anyhow::Result<Option<Vec<u8>>> {
         match answer.status() {
-            // The page of a proxy, such as one to log in.
+            // For example, the login page of a proxy.
             StatusCode::OK if is_web_page(&answer) => Err(anyhow!(
                 "it answers {path} with a web page: check the path in registry.url"
             )),
             StatusCode::OK => {
                 let body = body::to_bytes(answer.into_body(), MAX_ANSWER).await;
                 Ok(Some(
-                    body.context("its answer breaks off, or is larger than 16 MiB")?
+                    body.context("its answer is cut off, or is larger than 16 MiB")?
                         .into(),
                 ))
             }
@@ -443,7 +443,7 @@ impl fmt::Display for Denial {
         }
         match &self.unreachable {
             None => Ok(()),
-            Some(problem) => write!(out, " (not every address can be asked: {problem})"),
+            Some(problem) => write!(out, " (not every address can be reached: {problem})"),
         }
     }
 }
@@ -489,7 +489,7 @@ fn text(body: Vec<u8>) -> anyhow::Result<String> {
 }
 
 fn parsed<T: DeserializeOwned>(body: &[u8]) -> anyhow::Result<T> {
-    serde_json::from_slice(body).context("registry.url does not answer as a schema registry")
+    serde_json::from_slice(body).context("registry.url does not answer like a schema registry")
 }
 
 /// Returns an error with the messages of all its causes.

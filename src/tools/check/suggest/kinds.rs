@@ -33,7 +33,7 @@ pub(super) struct KindSplit {
 }
 
 /// Returns the splits to try: by each field whose values distinguish lists from clicks, or without a field if none does.
-/// `topic_kinds` has the kind of events in the topic of each record.
+/// `topic_kinds` contains the kind of events in each record's topic.
 pub(super) fn splits(columns: &SampleColumns, topic_kinds: &[Option<Kind>]) -> Vec<KindSplit> {
     match of_topics(topic_kinds) {
         None => by_fields(columns, topic_kinds.len()),
@@ -56,11 +56,11 @@ pub(super) fn splits(columns: &SampleColumns, topic_kinds: &[Option<Kind>]) -> V
     }
 }
 
-/// Returns the split of changes of tables, as Debezium writes them: only created rows are events.
+/// Returns the split of table changes, as Debezium writes them: only created rows are events.
 fn of_changes(columns: &SampleColumns, of_topics: &KindSplit) -> Option<KindSplit> {
     const OPERATIONS: [&str; 6] = ["c", "r", "u", "d", "t", "m"];
     const CREATED: [&str; 2] = ["c", "r"];
-    // The envelope is the record, or lies at `payload` beside its schema.
+    // The envelope is the whole record, or is at `payload` next to its schema.
     let operation = columns.iter().find(|column| column.name() == "op")?;
     let (_, around) = operation.path.names().split_last()?;
     let is_of_row = |column: &SampleColumn| {
@@ -99,7 +99,7 @@ fn of_topics(topic_kinds: &[Option<Kind>]) -> Option<KindSplit> {
     Some(without_field(lists, clicks, None))
 }
 
-/// Returns the splits by fields, or one that takes all records for what they look like.
+/// Returns the splits by fields, and one without a field that assigns all records to the kind that they look like.
 fn by_fields(columns: &SampleColumns, n_records: usize) -> Vec<KindSplit> {
     let all: Members = (0..n_records).collect();
     let mut fields: Vec<(f64, &SampleColumn)> = columns
@@ -308,7 +308,7 @@ fn action(columns: &SampleColumns, kind: &SampleColumn, clicks: &Members) -> Opt
 }
 
 impl KindSplit {
-    /// Returns whether a split by a field has only some records of the split by topics, and a word of its own means a click.
+    /// Returns whether a split by a field is a narrower form of the split by topics, and one of its words means a click.
     fn is_within(&self, of_topics: &KindSplit) -> bool {
         let within = |some: &Members, all: &Members| {
             !some.is_empty() && some.iter().all(|number| all.binary_search(number).is_ok())

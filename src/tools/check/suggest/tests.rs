@@ -161,7 +161,7 @@ fn only_created_rows_of_a_table_are_events() {
         let click = format!(r#"{{"trace":"t-{n}","at":{},"sku":"i{n}"}}"#, at + 500);
         clicks += &change("null", &click, operation, "clicks");
     }
-    // Kafka Connect's JSON may have the schema of each record beside it.
+    // Kafka Connect's JSON may have the schema of each record next to it.
     let with_schema = |changes: &str| {
         let changes = changes.lines();
         let records =

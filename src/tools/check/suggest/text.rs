@@ -76,7 +76,7 @@ pub(super) fn text(
     text
 }
 
-/// Adds the sections with the encoding of a topic that have not been started.
+/// Adds the encodings of topics whose sections have not been started.
 fn encodings(text: &mut String, sample: &Unmapped, started: &[String]) {
     for (section, encoding) in SECTIONS.iter().zip(&sample.encodings) {
         if !encoding.is_empty() && !started.iter().any(|name| name == section) {

@@ -1,4 +1,4 @@
-//! `abgauge check --connect --suggest`: the sample from the latest records of the topics.
+//! Sample of `abgauge check --connect --suggest`, from the latest records of the topics.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 
 use abgauge_core::decode::framing::{Format, Framing};
 use abgauge_core::engine::event::{Kind, Side};
+use abgauge_core::nouns::number_of;
 use serde_json::Value;
 
 use super::super::{Finding, judge};
@@ -13,7 +14,7 @@ use super::{MAX_RECORDS, Unmapped};
 use crate::settings::{Config, TopicFormat};
 use crate::stream::kafka::inspect::{LatestRecord, SampleReader, Survey};
 
-/// Number of lists among which those of the clicks are searched: few lists are clicked.
+/// Number of lists among which clicked ones are searched. It is large because few lists are clicked.
 const MAX_SEARCHED: i64 = 20_000;
 /// Maximum number of records of a topic in the sample.
 const MAX_OF_TOPIC: usize = MAX_RECORDS / 2;
@@ -21,7 +22,7 @@ const MAX_OF_TOPIC: usize = MAX_RECORDS / 2;
 /// Maximum number of reasons shown for records of a topic that cannot be read.
 const MAX_REASONS: usize = 5;
 
-/// The sample of both topics, and what it lacks.
+/// Sample of both topics, with warnings about records that are not in it.
 pub struct TopicsSample {
     pub sample: Unmapped,
     pub warnings: Vec<String>,
@@ -33,14 +34,14 @@ struct TopicRecords<'a> {
     kind: Option<Kind>,
     encoding: TopicFormat,
     records: Vec<(&'a LatestRecord, Value)>,
-    /// Numbers of the others, by reason.
+    /// Number of records that cannot be read, by reason.
     unread: BTreeMap<String, usize>,
 }
 
 /// Reads the sample, with the schemas of `[registry]` and `[schemas]`.
 ///
 /// # Errors
-/// If the brokers do not show a topic or its records.
+/// A topic or its records cannot be read from the brokers.
 pub fn of_topics(config: &Config) -> Result<TopicsSample, Finding> {
     let kafka = &config.kafka;
     let survey = Survey::new(kafka).map_err(|failure| judge::no_way_in(config, &failure))?;
@@ -75,7 +76,7 @@ pub fn of_topics(config: &Config) -> Result<TopicsSample, Finding> {
 }
 
 impl<'a> TopicRecords<'a> {
-    /// Reads the records in the format of the settings, or in the one that reads most.
+    /// Reads the records in the configured format, or in another one that reads more of them.
     fn new(
         config: &'a Config,
         side: Side,
@@ -151,7 +152,7 @@ impl<'a> TopicRecords<'a> {
         read
     }
 
-    /// Chooses lists for the sample: half of them may be those of the clicks, and the others are the latest.
+    /// Chooses lists for the sample: up to half are lists that were clicked, and the others are the latest.
     fn related(&self, clicks: &TopicRecords) -> Vec<usize> {
         let mut n_lists: HashMap<String, usize> = HashMap::new();
         for (_, click) in &clicks.records {
@@ -229,11 +230,12 @@ impl<'a> TopicRecords<'a> {
             ));
         }
         let mut unread: Vec<_> = self.unread.iter().collect();
-        // The most frequent reasons.
+        // Most frequent reasons first.
         unread.sort_by_key(|(_, n)| Reverse(**n));
         warnings.extend(unread.into_iter().take(MAX_REASONS).map(|(reason, n)| {
             format!(
-                "records of topic `{topic}` that cannot be read, and are not in the sample: {n}: {reason}"
+                "topic `{topic}`: {} cannot be read: {reason}",
+                number_of(n, "record")
             )
         }));
     }
@@ -275,7 +277,7 @@ mod tests {
         assert_eq!(chosen.len(), MAX_OF_TOPIC);
         assert!(chosen.is_sorted());
         assert!(clicked.iter().all(|n| chosen.contains(n)));
-        // The others are the latest, so that lists that are never clicked are seen, too.
+        // The others are the latest, so that lists without clicks are in the sample, too.
         assert!((4500..5000).all(|n| chosen.contains(&n)));
     }
 }

@@ -15,7 +15,7 @@ pub(super) struct SampleView {
     pub events: Vec<Value>,
     /// Surrounding record of each event, or empty without one.
     pub around: Vec<Value>,
-    /// Kind of events in the topic of each event.
+    /// Kind of events in each event's topic. `None` for both.
     pub topic_kinds: Vec<Option<Kind>>,
 }
 
