@@ -21,14 +21,14 @@ fn file(relative: &str) -> String {
 }
 
 /// Substitutes Grafana's variables, including metric and `profile`, as Grafana does. For a variable with a single value, the
-/// Prometheus data source escapes characters that need it in a quoted string, but leaves regular expressions alone. (`.*` is
+/// Prometheus data source escapes characters that need it in a quoted string, but leaves regular expressions alone. (`.+` is
 /// the value of "All", which is never escaped.)
 fn chosen(query: &str, metric: &str, profile: &str) -> String {
     let profile = profile.replace('\\', r"\\").replace('"', r#"\""#);
     let choices = [
         ("$__rate_interval", "1m"),
         ("$job", "abgauge"),
-        ("$instance", ".*"),
+        ("$instance", ".+"),
         ("$experiment", "ranker"),
         ("$arm", ".*"),
         ("$treatment", ".*"),

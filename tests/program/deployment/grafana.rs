@@ -107,6 +107,38 @@ fn every_panel_is_described() {
 }
 
 #[test]
+fn every_panel_explains_why_it_is_empty() {
+    for dashboard in Dashboard::all() {
+        for panel in dashboard.charts() {
+            let place = format!("{}: {}", dashboard.file, panel["title"]);
+            let text = &panel["fieldConfig"]["defaults"]["noValue"];
+            assert!(said(text), "{place} has no noValue");
+            // A table shows it in each empty cell, so it has to be short.
+            let is_short = text.as_str().is_some_and(|text| text.len() <= 8);
+            assert_eq!(is_short, panel["type"] == "table", "{place}: {text}");
+            let uses_state = panel["targets"].to_string().contains("abgauge_stored_");
+            let names_state = text.to_string().contains("[state]");
+            assert_eq!(uses_state, names_state, "{place}: {text}");
+        }
+    }
+}
+
+/// A series without the label would match `.*`, but not belong to any instance of the list.
+#[test]
+fn all_instances_means_any_instance_with_a_name() {
+    for dashboard in Dashboard::all() {
+        let variables = dashboard.variables();
+        let instance = variables.iter().find(|variable| variable["name"] == "instance");
+        assert_eq!(
+            instance.expect("instance")["allValue"],
+            ".+",
+            "{}",
+            dashboard.file
+        );
+    }
+}
+
+#[test]
 fn the_table_of_metrics_has_titles_for_the_decision_and_for_now() {
     let dashboards = Dashboard::all();
     let charts = dashboards.iter().flat_map(Dashboard::charts);
