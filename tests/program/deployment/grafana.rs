@@ -280,6 +280,37 @@ fn variables_are_declared_and_used() {
     }
 }
 
+/// More than a row of variables hides the result. Hidden ones can still be set in the address.
+#[test]
+fn only_variables_that_readers_choose_are_visible() {
+    const HIDDEN: u64 = 2;
+    for dashboard in Dashboard::all() {
+        let variables = dashboard.variables();
+        let visible = variables.iter().filter(|variable| variable["hide"] != HIDDEN);
+        let visible: Vec<&str> = visible.filter_map(|variable| variable["name"].as_str()).collect();
+        assert!(visible.len() <= 8, "{}: {visible:?}", dashboard.file);
+        // Only these lack a default that is right for most readers.
+        if dashboard.model["uid"] == "abgauge-experiments" {
+            assert_eq!(
+                visible,
+                [
+                    "experiment",
+                    "arm",
+                    "control",
+                    "window",
+                    "view",
+                    "profile",
+                    "k",
+                    "metric"
+                ]
+            );
+        }
+        for variable in variables.iter().filter(|variable| variable["hide"] == HIDDEN) {
+            assert_eq!(variable["skipUrlSync"], false, "{}", variable["name"]);
+        }
+    }
+}
+
 /// Returns the variables in matchers, and whether each is matched as a regular expression.
 fn matched(expression: &str) -> Vec<(String, bool)> {
     let pieces: Vec<&str> = expression.split('"').collect();
