@@ -242,6 +242,13 @@ fn every_family_is_listed_and_every_query_and_rule_returns_data() {
         of(busy::CONTROL, busy::CONTROL),
         "what is configured comes first"
     );
+    let pages = options(&prometheus, "page");
+    let local = "http://localhost:9464";
+    assert_eq!(
+        pages,
+        [of(busy::PAGE, busy::PAGE), of(local, local)],
+        "what is exported comes first"
+    );
     let cuts = options(&prometheus, "k");
     assert!(
         cuts.contains(&of("(whole list)", "()")) && cuts.contains(&of("5", "5")),

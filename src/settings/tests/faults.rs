@@ -571,6 +571,19 @@ fn each_error_in_a_file_names_its_setting_line_and_fix() {
             &["http.hosts", "is there twice", "leave one of them out"],
         ),
         (
+            "[http]\npublic_url = \"abgauge.example\"",
+            &[
+                "http.public_url",
+                ":2:14",
+                "neither https://",
+                "such as \"https://abgauge.example",
+            ],
+        ),
+        (
+            "[http]\npublic_url = \"https://abgauge.example/?theme=dark\"",
+            &["http.public_url", "has a query"],
+        ),
+        (
             "[http]\nbearer_tokens = [\"00\"]",
             &["http.bearer_tokens", ":2:17", "entry 1", "abgauge hash token"],
         ),

@@ -10,7 +10,7 @@ use super::values::{path, positive, whole};
 use crate::settings::access::{HashList, MAX_ENTRIES, NotAnEntry};
 use crate::settings::error::ErrorReport;
 use crate::settings::raw::RawHttp;
-use crate::settings::{Access, Host, Http, TlsFiles};
+use crate::settings::{Access, Host, Http, HttpUrl, TlsFiles};
 
 pub(in crate::settings) fn http(raw: &RawHttp, report: &mut ErrorReport) -> Http {
     let timeout_ms: i64 = positive("http.timeout", &raw.timeout, report);
@@ -18,6 +18,7 @@ pub(in crate::settings) fn http(raw: &RawHttp, report: &mut ErrorReport) -> Http
         listen: listen(&raw.listen, report),
         max_connections: whole("http.max_connections", &raw.max_connections, report),
         timeout: Duration::from_millis(timeout_ms.unsigned_abs()),
+        public_url: public_url(raw.public_url.as_ref(), report),
         hosts: hosts(&raw.hosts, report),
         tls: tls(raw, report),
         access: access(raw, report),
@@ -66,6 +67,22 @@ fn no_address(text: &str) -> (&'static str, String) {
             format!("{remedy}; a port is a number from 1 to 65535"),
         ),
     }
+}
+
+/// Checks the address of the page. Links append a path to it, so it has neither a query nor a fragment.
+fn public_url(written: Option<&Spanned<String>>, report: &mut ErrorReport) -> Option<String> {
+    const KEY: &str = "http.public_url";
+    const REMEDY: &str =
+        "write the address of the page without a user, such as \"https://abgauge.example:9464\"";
+    let written = written?;
+    let text = written.get_ref().trim_end_matches('/');
+    let fault = match HttpUrl::of_setting(text) {
+        _ if text.contains(['?', '#']) => "has a query or a fragment",
+        Err((fault, _)) => fault,
+        Ok(_) => return Some(text.to_owned()),
+    };
+    report.refuse(KEY, written, fault, REMEDY);
+    None
 }
 
 fn hosts(list: &Spanned<Vec<Spanned<String>>>, report: &mut ErrorReport) -> Vec<Host> {
