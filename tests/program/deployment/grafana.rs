@@ -472,3 +472,40 @@ fn restarts_are_marked() {
         assert!(asked.ends_with(" * 1000"), "Grafana takes milliseconds: {asked}");
     }
 }
+
+#[test]
+fn changes_of_verdicts_and_shares_are_marked_on_experiments() {
+    let dashboards = Dashboard::all();
+    let experiments = dashboards
+        .iter()
+        .find(|dashboard| dashboard.model["uid"] == "abgauge-experiments");
+    let annotations = experiments.expect("the dashboard").annotations();
+    let query = |name: &str| {
+        let found = annotations.iter().find(|annotation| annotation["name"] == name);
+        let found = found.unwrap_or_else(|| panic!("no annotation {name}"));
+        assert_eq!(
+            (&found["enable"], &found["hide"]),
+            (&true.into(), &false.into()),
+            "{name}"
+        );
+        (
+            found["expr"].as_str().expect("a query").to_owned(),
+            found["useValueForTime"] == true,
+        )
+    };
+    let (verdicts, at_their_value) = query("Verdict changes");
+    assert!(
+        verdicts.contains("changes(abgauge_verdict{") && !at_their_value,
+        "{verdicts}"
+    );
+    // The value is when the shares changed, so a late scrape does not move the mark.
+    let (shares, at_their_value) = query("Share changes");
+    assert!(
+        shares.contains("abgauge_shares_since_timestamp_seconds{") && at_their_value,
+        "{shares}"
+    );
+    assert!(
+        shares.ends_with(" * 1000"),
+        "Grafana takes milliseconds: {shares}"
+    );
+}
