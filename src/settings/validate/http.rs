@@ -18,10 +18,10 @@ pub(in crate::settings) fn http(raw: &RawHttp, report: &mut ErrorReport) -> Http
         listen: listen(&raw.listen, report),
         max_connections: whole("http.max_connections", &raw.max_connections, report),
         timeout: Duration::from_millis(timeout_ms.unsigned_abs()),
-        public_url: public_url(raw.public_url.as_ref(), report),
         hosts: hosts(&raw.hosts, report),
         tls: tls(raw, report),
         access: access(raw, report),
+        public_url: public_url(raw.public_url.as_ref(), report),
     }
 }
 
@@ -69,22 +69,6 @@ fn no_address(text: &str) -> (&'static str, String) {
     }
 }
 
-/// Checks the address of the page. Links append a path to it, so it has neither a query nor a fragment.
-fn public_url(written: Option<&Spanned<String>>, report: &mut ErrorReport) -> Option<String> {
-    const KEY: &str = "http.public_url";
-    const REMEDY: &str =
-        "write the address of the page without a user, such as \"https://abgauge.example:9464\"";
-    let written = written?;
-    let text = written.get_ref().trim_end_matches('/');
-    let fault = match HttpUrl::of_setting(text) {
-        _ if text.contains(['?', '#']) => "has a query or a fragment",
-        Err((fault, _)) => fault,
-        Ok(_) => return Some(text.to_owned()),
-    };
-    report.refuse(KEY, written, fault, REMEDY);
-    None
-}
-
 fn hosts(list: &Spanned<Vec<Spanned<String>>>, report: &mut ErrorReport) -> Vec<Host> {
     const KEY: &str = "http.hosts";
     let texts = list.get_ref();
@@ -124,6 +108,22 @@ fn tls(raw: &RawHttp, report: &mut ErrorReport) -> Option<TlsFiles> {
         key: key.unwrap_or_else(|| certificate.clone()),
         certificate,
     })
+}
+
+/// Checks the address of the page. Links append a path to it, so it has neither a query nor a fragment.
+fn public_url(written: Option<&Spanned<String>>, report: &mut ErrorReport) -> Option<String> {
+    const KEY: &str = "http.public_url";
+    const REMEDY: &str =
+        "write the address of the page without a user, such as \"https://abgauge.example:9464\"";
+    let written = written?;
+    let text = written.get_ref().trim_end_matches('/');
+    let fault = match HttpUrl::of_setting(text) {
+        _ if text.contains(['?', '#']) => "has a query or a fragment",
+        Err((fault, _)) => fault,
+        Ok(_) => return Some(text.to_owned()),
+    };
+    report.refuse(KEY, written, fault, REMEDY);
+    None
 }
 
 fn access(raw: &RawHttp, report: &mut ErrorReport) -> Access {
