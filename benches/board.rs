@@ -446,6 +446,7 @@ fn looked(config: &Config, n_arms: usize) -> Look {
     };
     let look = ExperimentLook {
         start_ms: T0,
+        shares_since_ms: T0,
         as_of_ms: T0,
         arms: names.into_iter().map(|arm| (arm, own.clone())).collect(),
         comparison: Some((Settings::new("arm-00000"), report)),

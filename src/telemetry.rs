@@ -394,6 +394,11 @@ impl Telemetry {
         self.http_refused[reason as usize].get()
     }
 
+    /// Sets the address of the page. Without one the family is absent.
+    pub fn set_page(&self, url: &str) {
+        self.families.page_info.with_label_values(&[url]).set(1);
+    }
+
     /// Sets the expiry of the HTTP server's certificate, Unix ms, absent without TLS.
     pub fn set_certificate_expiry(&self, expires_ms: Option<i64>) {
         self.families.http_certificate_expiry.set(expires_ms.map(seconds));

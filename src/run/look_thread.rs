@@ -334,6 +334,7 @@ mod tests {
         };
         let look = ExperimentLook {
             start_ms: 0,
+            shares_since_ms: 0,
             as_of_ms: 600_000,
             arms: [("neural".to_owned(), arm)].into(),
             comparison: None,

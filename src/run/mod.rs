@@ -104,6 +104,9 @@ impl Daemon {
             &kafka.clicks_topic,
             env!("CARGO_PKG_VERSION"),
         ));
+        if let Some(url) = &config.http.public_url {
+            telemetry.set_page(url);
+        }
         let catalogue = CatalogueFile::of(config)
             .map(|file| Reloader::start(file, Arc::clone(&telemetry)))
             .transpose()?;

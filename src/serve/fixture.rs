@@ -167,6 +167,7 @@ pub fn http(max_connections: usize) -> Http {
         listen: ([127, 0, 0, 1], 0).into(),
         max_connections,
         timeout: Duration::from_millis(300),
+        public_url: None,
         hosts: Vec::new(),
         tls: None,
         access: Access {

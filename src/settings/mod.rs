@@ -372,6 +372,8 @@ pub struct Http {
     pub max_connections: usize,
     /// Timeout from accepting a connection to its request, including the TLS handshake, and for a request as a whole.
     pub timeout: Duration,
+    /// Address of the page for readers' browsers, without a slash at its end, if it is known.
+    pub public_url: Option<String>,
     /// Hosts served besides this machine. Empty: all hosts, unless the server listens on loopback.
     pub hosts: Vec<Host>,
     /// TLS files. `None`: plain HTTP.

@@ -340,6 +340,10 @@ section! {
         listen: Spanned<String> = unwritten("127.0.0.1:9464"),
         max_connections: Spanned<i64> = unwritten(256) => [Within(1..=65_536)],
         timeout: Spanned<TimeSpan> = unwritten(TimeSpan::seconds(10)),
+        /// `None`: no address is exported.
+        public_url: Opt<String> => [
+            Like("^https?://(\\[[0-9a-fA-F:.]+\\]|[a-zA-Z0-9._-]+)(:[0-9]+)?(/[^?#]*)?$"),
+        ],
         hosts: List<String> = unwritten(Vec::new()) => [Like(HOST), AtMost(MAX_NAME), MaxEntries(MAX_ENTRIES)],
         /// `None`: no TLS.
         tls_certificate: Opt<String> => [AtLeast(1), Reload(|running, new| another_file(&mut running.http.tls, &new.http.tls))],

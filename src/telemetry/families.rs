@@ -88,6 +88,8 @@ families! {
         "1 if restored and caught up, else 0.";
     build_info: IntGaugeVec = "abgauge_build_info" ["version"]
         "Version of this program.";
+    page_info: IntGaugeVec = "abgauge_page_info" ["url"]
+        "Address of the page (http.public_url).";
     dead_letters: IntCounterVec = "abgauge_dead_letters_total" ["result"]
         "Unreadable records sent to the dead-letter topic, by result.";
 }

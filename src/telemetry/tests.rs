@@ -98,6 +98,7 @@ fn unknown_values_are_absent_even_after_being_known() {
     let telemetry = telemetry();
     for name in [
         "abgauge_http_certificate_expiry_timestamp_seconds",
+        "abgauge_page_info",
         "abgauge_settle_delay_seconds",
         "abgauge_since_timestamp_seconds",
         "abgauge_frontier_timestamp_seconds",

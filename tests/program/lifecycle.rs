@@ -11,6 +11,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Child, ExitStatus, Stdio};
 
+use crate::support::daemon::Daemon;
 use crate::support::exposition::Exposition;
 use crate::support::{http, tools, wait};
 
@@ -104,6 +105,24 @@ fn check_lives_without_its_log(stderr: impl Into<Stdio>) {
 }
 
 /// The daemon ended with exit code 101 while a line that could not be written caused a panic.
+/// The dashboards take their links from it, and add paths.
+#[test]
+fn a_daemon_exports_the_address_of_its_page_only_if_it_is_set() {
+    let pages = |http: &str| {
+        let mut daemon = Daemon::run(&format!("[kafka]\nbrokers = \"127.0.0.1:1\"\n[http]\n{http}"));
+        let scrape = daemon.wait_until("a scrape", |daemon| Some(daemon.try_get("/metrics").ok()?.body));
+        let pages = scrape
+            .lines()
+            .filter(|line| line.starts_with("abgauge_page_info"));
+        pages.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        pages("public_url = \"https://wiki.example/abgauge/\""),
+        [r#"abgauge_page_info{url="https://wiki.example/abgauge"} 1"#]
+    );
+    assert!(pages("").is_empty());
+}
+
 #[test]
 fn a_daemon_survives_a_full_log_disk_and_counts_lost_lines() {
     check_lives_without_its_log(

@@ -17,6 +17,8 @@ use super::tools;
 pub const PROFILES: [&str; 2] = ["default", "a+b(c)"];
 /// Control of `ranker`. The experiment also has an arm called `control`.
 pub const CONTROL: &str = "neural";
+/// Address of the page.
+pub const PAGE: &str = "https://abgauge.example/team";
 /// Size of the catalogue. Simulated lists show `i0` to `i2999`; the other 1,500 items are never shown.
 pub const N_ITEMS: usize = 4_500;
 
@@ -45,6 +47,8 @@ metrics = [\"hit_rate\", \"ctr\", \"mrr\", \"ndcg\", \"precision\", \"recall\", 
     \"alpha_ndcg\", \"coverage\", \"popularity\", \"surprisal\"]
 [export]
 numerators = [\"map\"]
+[http]
+public_url = \"{PAGE}\"
 [profile.{further:?}]
 base = \"trec_eval\"
 [experiments.ranker]

@@ -236,6 +236,7 @@ impl LookedAt {
         let as_of_ms = report.as_of_ms;
         let mut look = ExperimentLook {
             start_ms: START_MS,
+            shares_since_ms: START_MS,
             as_of_ms,
             arms: sizes(),
             comparison: Some((settings, report)),

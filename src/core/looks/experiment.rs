@@ -44,6 +44,12 @@ impl Experiment {
         }
     }
 
+    /// Returns the start of the epoch of the lists before this time (Unix ms). None in the first epoch.
+    pub(super) fn shares_since_ms(&self, ms: i64, every_ms: i64) -> Option<i64> {
+        let later_ms = self.epochs(every_ms).later_ms;
+        later_ms.into_iter().rev().find(|start_ms| *start_ms < ms)
+    }
+
     /// Returns the expected shares of all lists up to this time (Unix ms). Empty without shares, or if they changed before.
     pub fn shares_until(&self, ms: i64) -> BTreeMap<String, f64> {
         let is_changed = self.epochs.iter().any(|epoch| epoch.start_ms < ms);

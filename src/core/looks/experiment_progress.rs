@@ -19,6 +19,8 @@ use crate::statistics::{
 pub struct ExperimentLook {
     /// Start of its sums, Unix ms.
     pub start_ms: i64,
+    /// Start of the current allocation, Unix ms: of its latest epoch.
+    pub shares_since_ms: i64,
     /// End of its sums, Unix ms.
     pub as_of_ms: i64,
     /// Results by arm name.
@@ -90,6 +92,9 @@ impl ExperimentProgress {
         let alpha = asked.settings.as_ref().map(|settings| settings.alpha);
         let mut look = ExperimentLook {
             start_ms,
+            shares_since_ms: asked
+                .shares_since_ms(as_of_ms, rules.every_ms)
+                .unwrap_or(start_ms),
             as_of_ms,
             arms: arms(&totals, &sides, &of_pairs, rules, alpha),
             comparison,

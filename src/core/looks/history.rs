@@ -220,6 +220,7 @@ mod tests {
         };
         ExperimentLook {
             start_ms: 0,
+            shares_since_ms: 0,
             as_of_ms: number * EVERY_MS,
             arms: arms.iter().map(arm).collect(),
             comparison: Some((settings, report)),

@@ -263,6 +263,25 @@ fn users_of_two_arms_count_only_within_an_epoch() {
     assert_eq!([multi_arm.in_two, multi_arm.users], [2.0, 3.0]);
 }
 
+#[test]
+fn shares_date_from_the_epoch_of_the_latest_lists() {
+    let asked = Experiment {
+        epochs: vec![EpochStart {
+            // In the first cell, so the epoch begins with the second.
+            start_ms: 1,
+            shares: [("a".to_owned(), 0.9), ("b".to_owned(), 0.1)].into(),
+        }],
+        ..compared()
+    };
+    let mut pair = Pair::of(0, &asked);
+    let mut looks = Looks::new(rules(asked));
+    looks.take(owned(&[0]));
+    looks.take(pair.settle(&[list(0, 1, "a"), list(6, 2, "b")], 12));
+    let looked = all(&mut looks);
+    let since_ms = looked.iter().map(|look| look.experiments["e"].shares_since_ms);
+    assert_eq!(since_ms.collect::<Vec<_>>(), [0, LOOK_MS]);
+}
+
 /// A first look past whole weeks and the planned end would decide on ten minutes, and spend the α that is kept for the end.
 #[test]
 fn days_count_from_the_first_list_if_the_log_begins_after_the_start() {

@@ -56,6 +56,8 @@ pub(super) struct LookedExperiment<'a> {
     /// Text such as `{experiment="ranker"`.
     labels: String,
     report: &'a ComparisonReport,
+    /// Start of the current allocation, Unix ms. Absent without shares.
+    shares_since_ms: Option<i64>,
     /// Metrics for which less is better.
     lower_is_better: Vec<&'a MetricEnds>,
 }
@@ -253,6 +255,11 @@ const DECISION: Series = Series::gauge(
     &["experiment", "arm", "state"],
     "1 for the state of an arm, compared with the control.",
 );
+const SHARES_SINCE: Series = Series::gauge(
+    "abgauge_shares_since_timestamp_seconds",
+    OF_EXPERIMENT,
+    "Event time since which users have been split by the current shares.",
+);
 const LOWER_IS_BETTER: Series = Series::gauge(
     "abgauge_lower_is_better",
     &["experiment", "metric", "k"],
@@ -280,6 +287,7 @@ pub(super) fn rows() -> impl Iterator<Item = Series> {
         WITHOUT_USER,
         TOP_USER,
         DECISION,
+        SHARES_SINCE,
         LOWER_IS_BETTER,
         TIMESTAMP,
     ])
@@ -412,7 +420,8 @@ impl<'a> LookGauges<'a> {
         let experiments = arms.chunk_by(|a, b| a.experiment == b.experiment);
         let compared = experiments.filter_map(|arms| {
             let name = &*arms[0].experiment;
-            let (settings, report) = self.shown.experiments.get(name)?.comparison.as_ref()?;
+            let look = self.shown.experiments.get(name)?;
+            let (settings, report) = look.comparison.as_ref()?;
             let mut labels = r#"{experiment=""#.to_owned();
             escape(name, &mut labels);
             labels.push('"');
@@ -420,6 +429,7 @@ impl<'a> LookGauges<'a> {
             Some(LookedExperiment {
                 labels,
                 report,
+                shares_since_ms: (!settings.shares.is_empty()).then_some(look.shares_since_ms),
                 lower_is_better: lower_is_better.filter_map(|key| self.metrics.get(key)).collect(),
             })
         });
@@ -479,6 +489,14 @@ impl<'a> LookGauges<'a> {
                 }
             });
         }
+        text.family(&SHARES_SINCE, |text| {
+            for experiment in experiments {
+                let seconds = experiment
+                    .shares_since_ms
+                    .map(|ms| Number::Float(ms as f64 / 1000.0));
+                text.known([&SHARES_SINCE.name, &experiment.labels, "} "], seconds);
+            }
+        });
         text.family(&LOWER_IS_BETTER, |text| {
             for experiment in experiments {
                 for ends in &experiment.lower_is_better {
@@ -558,7 +576,9 @@ impl GaugedArm<'_> {
 
 impl LookedExperiment<'_> {
     pub fn n_series(&self) -> usize {
-        n_shown(OF_EXPERIMENTS, self.report) + self.lower_is_better.len()
+        n_shown(OF_EXPERIMENTS, self.report)
+            + usize::from(self.shares_since_ms.is_some())
+            + self.lower_is_better.len()
     }
 }
 

@@ -171,6 +171,7 @@ pub(super) mod fixture {
         };
         let look = ExperimentLook {
             start_ms: 0,
+            shares_since_ms: 0,
             as_of_ms: number * 600_000,
             arms: BTreeMap::new(),
             comparison: Some((Settings::new("base"), report)),

@@ -543,6 +543,20 @@ fn each_error_in_a_file_names_its_setting_line_and_fix() {
             "[webhook]\ntimeout = \"0s\"",
             &["webhook.timeout", "longer than nothing"],
         ),
+        // Links.
+        (
+            "[http]\npublic_url = \"abgauge.example\"",
+            &[
+                "http.public_url",
+                ":2:14",
+                "neither https://",
+                "such as \"https://abgauge.example",
+            ],
+        ),
+        (
+            "[http]\npublic_url = \"https://abgauge.example/?theme=dark\"",
+            &["http.public_url", "has a query"],
+        ),
         // Access.
         (
             "[http]\ntls_key = \"key.pem\"",

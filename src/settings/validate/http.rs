@@ -10,7 +10,7 @@ use super::values::{path, positive, whole};
 use crate::settings::access::{HashList, MAX_ENTRIES, NotAnEntry};
 use crate::settings::error::ErrorReport;
 use crate::settings::raw::RawHttp;
-use crate::settings::{Access, Host, Http, TlsFiles};
+use crate::settings::{Access, Host, Http, HttpUrl, TlsFiles};
 
 pub(in crate::settings) fn http(raw: &RawHttp, report: &mut ErrorReport) -> Http {
     let timeout_ms: i64 = positive("http.timeout", &raw.timeout, report);
@@ -21,6 +21,7 @@ pub(in crate::settings) fn http(raw: &RawHttp, report: &mut ErrorReport) -> Http
         hosts: hosts(&raw.hosts, report),
         tls: tls(raw, report),
         access: access(raw, report),
+        public_url: public_url(raw.public_url.as_ref(), report),
     }
 }
 
@@ -107,6 +108,22 @@ fn tls(raw: &RawHttp, report: &mut ErrorReport) -> Option<TlsFiles> {
         key: key.unwrap_or_else(|| certificate.clone()),
         certificate,
     })
+}
+
+/// Checks the address of the page. Links append a path to it, so it has neither a query nor a fragment.
+fn public_url(written: Option<&Spanned<String>>, report: &mut ErrorReport) -> Option<String> {
+    const KEY: &str = "http.public_url";
+    const REMEDY: &str =
+        "write the address of the page without a user, such as \"https://abgauge.example:9464\"";
+    let written = written?;
+    let text = written.get_ref().trim_end_matches('/');
+    let fault = match HttpUrl::of_setting(text) {
+        _ if text.contains(['?', '#']) => "has a query or a fragment",
+        Err((fault, _)) => fault,
+        Ok(_) => return Some(text.to_owned()),
+    };
+    report.refuse(KEY, written, fault, REMEDY);
+    None
 }
 
 fn access(raw: &RawHttp, report: &mut ErrorReport) -> Access {

@@ -76,15 +76,14 @@ pub fn check(expression: &str, recorded: &BTreeSet<String>) {
     }
 }
 
-/// Returns the names that a selector matches: `abgauge_(a|b)` means two, and `abgauge_$metric` any value of the variable.
+/// Returns the names that a selector matches: `abgauge_(a|b)` means two.
 pub fn names(name: &str) -> Vec<String> {
-    let name = name.replace("$metric", "hit_ratio");
     match name
         .split_once('(')
         .and_then(|(begin, rest)| Some((begin, rest.strip_suffix(')')?)))
     {
         Some((begin, ends)) => ends.split('|').map(|end| format!("{begin}{end}")).collect(),
-        None => vec![name],
+        None => vec![name.to_owned()],
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::deployment::compose::{mounts, services};
 use crate::deployment::exported::{check, exported, names};
-use crate::deployment::prometheus::figures;
+use crate::deployment::prometheus::{figures, recorded};
 use crate::deployment::{read, strings, yaml};
 use crate::support::grafana::Dashboard;
 use crate::support::promql::selectors;
@@ -107,6 +107,38 @@ fn every_panel_is_described() {
 }
 
 #[test]
+fn every_panel_explains_why_it_is_empty() {
+    for dashboard in Dashboard::all() {
+        for panel in dashboard.charts() {
+            let place = format!("{}: {}", dashboard.file, panel["title"]);
+            let text = &panel["fieldConfig"]["defaults"]["noValue"];
+            assert!(said(text), "{place} has no noValue");
+            // A table shows it in each empty cell, so it has to be short.
+            let is_short = text.as_str().is_some_and(|text| text.len() <= 8);
+            assert_eq!(is_short, panel["type"] == "table", "{place}: {text}");
+            let uses_state = panel["targets"].to_string().contains("abgauge_stored_");
+            let names_state = text.to_string().contains("[state]");
+            assert_eq!(uses_state, names_state, "{place}: {text}");
+        }
+    }
+}
+
+/// A series without the label would match `.*`, but not belong to any instance of the list.
+#[test]
+fn all_instances_means_any_instance_with_a_name() {
+    for dashboard in Dashboard::all() {
+        let variables = dashboard.variables();
+        let instance = variables.iter().find(|variable| variable["name"] == "instance");
+        assert_eq!(
+            instance.expect("instance")["allValue"],
+            ".+",
+            "{}",
+            dashboard.file
+        );
+    }
+}
+
+#[test]
 fn the_table_of_metrics_has_titles_for_the_decision_and_for_now() {
     let dashboards = Dashboard::all();
     let charts = dashboards.iter().flat_map(Dashboard::charts);
@@ -174,15 +206,47 @@ fn only_collapsed_rows_hold_panels() {
 }
 
 #[test]
-fn queries_use_only_exported_metrics() {
-    // Recorded names are excluded: the dashboards must work in a Prometheus without our rules.
+fn queries_use_only_exported_or_recorded_metrics() {
+    let recorded = recorded();
     for dashboard in Dashboard::all() {
         for query in dashboard.queries().into_iter().chain(dashboard.lookups()) {
-            check(&query.expression, &BTreeSet::new());
+            check(&query.expression, &recorded);
         }
     }
 }
 
+/// A longer query hides what a panel shows: record what it needs in config/prometheus/abgauge.rules.yml.
+#[test]
+fn queries_fit_on_a_screen() {
+    for dashboard in Dashboard::all() {
+        for query in dashboard.queries().into_iter().chain(dashboard.lookups()) {
+            let n_chars = query.expression.chars().count();
+            assert!(n_chars <= 300, "{}: {n_chars}: {}", query.place, query.expression);
+        }
+    }
+}
+
+/// Without the rules, or without a new metric in them, a panel stays empty.
+#[test]
+fn panels_of_recorded_series_name_the_file_of_rules() {
+    for dashboard in Dashboard::all() {
+        for panel in dashboard.charts() {
+            let targets = panel["targets"].as_array().expect("targets").iter();
+            let queries = targets.map(|target| target["expr"].as_str().expect("a query"));
+            let is_recorded = queries.flat_map(selectors).all(|it| it.name.contains(':'));
+            let text = panel["fieldConfig"]["defaults"]["noValue"]
+                .as_str()
+                .expect("a text");
+            assert!(
+                !is_recorded || text.contains("abgauge.rules.yml"),
+                "{}: {text}",
+                panel["title"]
+            );
+        }
+    }
+}
+
+/// Numbers of arms are sums over all instances; the results of looks belong to one instance.
 #[test]
 fn every_query_respects_the_selection_and_counts_each_list_once() {
     let exported = exported();
@@ -190,28 +254,27 @@ fn every_query_respects_the_selection_and_counts_each_list_once() {
         // Alerts are shown for any job and instance.
         let uses = selectors(&query.expression).into_iter();
         for selector in uses.filter(|selector| selector.name != "ALERTS") {
+            let place = format!("{}: {}", query.place, query.expression);
             let has = |matcher: &str| selector.matchers.contains(matcher);
-            assert!(
-                has(r#"job="$job""#) && has(r#"instance=~"$instance""#),
-                "{}: {}",
-                query.place,
-                query.expression
-            );
-            let Some(labels) = exported.get(&names(&selector.name)[0]) else {
-                continue;
-            };
+            assert!(has(r#"job="$job""#), "{place}");
+            let labels = exported.get(&names(&selector.name)[0]);
+            let is_of_arms = query.place.contains("abgauge-experiments")
+                && match &*selector.name {
+                    "abgauge_arm_last_list_timestamp_seconds" => true,
+                    "abgauge_coverage" => false,
+                    name if name.starts_with("abgauge_ci_") => false,
+                    // Recorded series have no row.
+                    _ => labels.is_none_or(|labels| labels.contains("view")),
+                };
+            assert_eq!(has(r#"instance=~"$instance""#), !is_of_arms, "{place}");
+            let Some(labels) = labels else { continue };
             // Intervals have the scope that looks use. There is only one such scope, and intervals are not summed.
             let scope = match selector.name.starts_with("abgauge_ci_") {
                 true => r#"scope=~"own|global""#,
                 false => r#"scope="own""#,
             };
             for (label, matcher) in [("scope", scope), ("profile", r#"profile=~"$profile""#)] {
-                assert!(
-                    !labels.contains(label) || has(matcher),
-                    "{}: {}",
-                    query.place,
-                    query.expression
-                );
+                assert!(!labels.contains(label) || has(matcher), "{place}");
             }
         }
     }
@@ -248,6 +311,37 @@ fn variables_are_declared_and_used() {
     }
 }
 
+/// More than a row of variables hides the result. Hidden ones can still be set in the address.
+#[test]
+fn only_variables_that_readers_choose_are_visible() {
+    const HIDDEN: u64 = 2;
+    for dashboard in Dashboard::all() {
+        let variables = dashboard.variables();
+        let visible = variables.iter().filter(|variable| variable["hide"] != HIDDEN);
+        let visible: Vec<&str> = visible.filter_map(|variable| variable["name"].as_str()).collect();
+        assert!(visible.len() <= 8, "{}: {visible:?}", dashboard.file);
+        // Only these lack a default that is right for most readers.
+        if dashboard.model["uid"] == "abgauge-experiments" {
+            assert_eq!(
+                visible,
+                [
+                    "experiment",
+                    "arm",
+                    "control",
+                    "window",
+                    "view",
+                    "profile",
+                    "k",
+                    "metric"
+                ]
+            );
+        }
+        for variable in variables.iter().filter(|variable| variable["hide"] == HIDDEN) {
+            assert_eq!(variable["skipUrlSync"], false, "{}", variable["name"]);
+        }
+    }
+}
+
 /// Returns the variables in matchers, and whether each is matched as a regular expression.
 fn matched(expression: &str) -> Vec<(String, bool)> {
     let pieces: Vec<&str> = expression.split('"').collect();
@@ -268,7 +362,7 @@ fn regex_matchers_are_used_only_if_grafana_escapes_the_name() {
         [("x".to_owned(), true), ("z".to_owned(), false)]
     );
     // The values of these variables already are regular expressions.
-    let expressions = ["profile", "k", "metric"];
+    let expressions = ["profile", "k"];
     for dashboard in Dashboard::all() {
         let variables = dashboard.variables();
         for query in dashboard.queries().into_iter().chain(dashboard.lookups()) {
@@ -383,4 +477,41 @@ fn restarts_are_marked() {
         assert!(asked.starts_with("process_start_time_seconds"), "{asked}");
         assert!(asked.ends_with(" * 1000"), "Grafana takes milliseconds: {asked}");
     }
+}
+
+#[test]
+fn changes_of_verdicts_and_shares_are_marked_on_experiments() {
+    let dashboards = Dashboard::all();
+    let experiments = dashboards
+        .iter()
+        .find(|dashboard| dashboard.model["uid"] == "abgauge-experiments");
+    let annotations = experiments.expect("the dashboard").annotations();
+    let query = |name: &str| {
+        let found = annotations.iter().find(|annotation| annotation["name"] == name);
+        let found = found.unwrap_or_else(|| panic!("no annotation {name}"));
+        assert_eq!(
+            (&found["enable"], &found["hide"]),
+            (&true.into(), &false.into()),
+            "{name}"
+        );
+        (
+            found["expr"].as_str().expect("a query").to_owned(),
+            found["useValueForTime"] == true,
+        )
+    };
+    let (verdicts, at_their_value) = query("Verdict changes");
+    assert!(
+        verdicts.contains("changes(abgauge_verdict{") && !at_their_value,
+        "{verdicts}"
+    );
+    // The value is when the shares changed, so a late scrape does not move the mark.
+    let (shares, at_their_value) = query("Share changes");
+    assert!(
+        shares.contains("abgauge_shares_since_timestamp_seconds{") && at_their_value,
+        "{shares}"
+    );
+    assert!(
+        shares.ends_with(" * 1000"),
+        "Grafana takes milliseconds: {shares}"
+    );
 }

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::deployment::compose::{mounts, services};
-use crate::deployment::exported::check;
+use crate::deployment::exported::{check, exported, names};
 use crate::deployment::{path, read, strings, yaml};
+use crate::support::grafana::Dashboard;
 use crate::support::promql::selectors;
 
 const RULES: &str = "config/prometheus/abgauge.rules.yml";
@@ -26,7 +27,8 @@ fn rules() -> Vec<Value> {
     rules.cloned().collect()
 }
 
-fn recorded() -> BTreeSet<String> {
+/// Returns the names that the rules record.
+pub fn recorded() -> BTreeSet<String> {
     let names = rules()
         .into_iter()
         .filter_map(|rule| rule["record"].as_str().map(str::to_owned));
@@ -76,8 +78,14 @@ fn rules_use_only_exported_or_recorded_names() {
 fn every_recorded_name_is_used() {
     let rules = rules();
     let expressions = rules.iter().filter_map(|rule| rule["expr"].as_str());
-    let read: BTreeSet<String> = expressions
-        .flat_map(selectors)
+    let of_rules = expressions.flat_map(selectors);
+    let queries = Dashboard::all()
+        .iter()
+        .flat_map(Dashboard::queries)
+        .collect::<Vec<_>>();
+    let of_dashboards = queries.iter().flat_map(|query| selectors(&query.expression));
+    let read: BTreeSet<String> = of_rules
+        .chain(of_dashboards)
         .map(|selector| selector.name)
         .collect();
     let unread: Vec<String> = recorded()
@@ -85,6 +93,29 @@ fn every_recorded_name_is_used() {
         .filter(|name| !read.contains(name))
         .collect();
     assert!(unread.is_empty(), "{unread:?}");
+}
+
+/// The rules name the metrics, because a pattern for any name would also match families that cannot be summed.
+#[test]
+fn every_metric_that_can_be_summed_is_recorded() {
+    let rules = rules();
+    let rule = rules
+        .iter()
+        .find(|rule| rule["record"] == "arm:abgauge_metric_numerator:sum");
+    let expression = rule.expect("the rule")["expr"].as_str().expect("an expression");
+    let uses = selectors(expression);
+    let values: Vec<_> = uses.iter().filter(|it| it.name.contains('(')).collect();
+    assert_eq!(values.len(), 2, "means over lists, and others");
+    let is_metric = |labels: &BTreeSet<String>| labels.contains("profile") && !labels.contains("metric");
+    let metrics = exported().into_iter().filter(|(_, labels)| is_metric(labels));
+    // Distinct items of several instances cannot be added up.
+    let metrics = metrics
+        .map(|(name, _)| name)
+        .filter(|name| name != "abgauge_coverage");
+    let metrics: BTreeSet<String> = metrics.collect();
+    for value in values {
+        assert_eq!(BTreeSet::from_iter(names(&value.name)), metrics);
+    }
 }
 
 #[test]

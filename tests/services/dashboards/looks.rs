@@ -58,7 +58,7 @@ fn series(name: &str) -> Vec<Value> {
         "abgauge_lift" | "abgauge_lift_lower" | "abgauge_lift_upper" => "-0.1",
         "abgauge_p_value" | "abgauge_harm_p_value" => "0.01",
         "abgauge_stored_whole" => "0",
-        "abgauge_stored_lost_total" => "0+1",
+        "abgauge_stored_lost_total" | "abgauge_verdict" => "0+1",
         _ => "1",
     };
     let series = all.into_iter().map(|labels| {
@@ -107,7 +107,7 @@ fn queries_of_series_that_come_with_time_return_data() {
 }
 
 /// What a look at an experiment gives: it comes with time, if at all. A test beside its code holds docs/gauges.md to it.
-pub const OF_LOOKS: [&str; 23] = [
+pub const OF_LOOKS: [&str; 24] = [
     "abgauge_ci_lower",
     "abgauge_ci_upper",
     "abgauge_lift",
@@ -128,6 +128,7 @@ pub const OF_LOOKS: [&str; 23] = [
     "abgauge_verdict",
     "abgauge_srm_p_value",
     "abgauge_multi_arm_users",
+    "abgauge_shares_since_timestamp_seconds",
     "abgauge_lower_is_better",
     "abgauge_decision",
     "abgauge_look_timestamp_seconds",

@@ -345,8 +345,8 @@ fn series_of_looks_count_towards_max_series() {
     let (arms, n_shown, dropped) = shown(n_shown - 1);
     assert_eq!((&*arms, n_shown + dropped), ("a", n_all));
     // Series of the whole experiment are admitted first.
-    assert_eq!(shown(4), (String::new(), 4, n_all - 4));
-    assert_eq!(shown(3), (String::new(), 0, n_all));
+    assert_eq!(shown(5), (String::new(), 5, n_all - 5));
+    assert_eq!(shown(4), (String::new(), 0, n_all));
 }
 
 #[test]
@@ -381,6 +381,20 @@ fn lower_is_better_has_the_labels_of_the_intervals() {
         .keys()
         .filter(|(name, _)| name == "abgauge_lower_is_better");
     assert_eq!(reported.count(), 2);
+}
+
+#[test]
+fn the_start_of_the_shares_is_exported_in_seconds_if_there_are_shares() {
+    let mut look = looks::compared();
+    look.shares_since_ms = 1_500;
+    let since = |look| {
+        let samples = scraped(&board("e"), &shown_of("e", look), &export());
+        value(&samples, "shares_since_timestamp_seconds", "")
+    };
+    assert_eq!(since(look.clone()), Some(1.5));
+    let (settings, _) = look.comparison.as_mut().expect("a control");
+    settings.shares.clear();
+    assert_eq!(since(look), None);
 }
 
 #[test]
