@@ -51,8 +51,12 @@ const CHECKS = {
     const shown = async (arm) => [await words(of("value", { arm, view: "settled", metric: "mrr" })), await words(of("bases", { arm, view: "settled" }))];
     assert.deepEqual(await shown("blend"), ["0.2800", "12,345 lists 2,000 users"]);
     assert.deepEqual(await shown("base"), ["0.2500", "12,345 lists 2,000 users"]);
+    // The head names what the cells have: users of the analysis, or clicks.
+    const bases = async () => (await words(ranker(page).locator("thead .columns th").last())).toLowerCase();
+    assert.equal(await bases(), "lists users");
     await pick("window", "1h");
     await pollUntil(() => shown("blend"), ([, bases]) => bases.startsWith("1 list"));
+    assert.equal(await bases(), "lists clicks");
     await pick("window", "total");
     await of("charts").scrollIntoViewIfNeeded();
     const tick = of("forest-line", { arm: "blend", metric: "ctr" }).locator(".margin");
