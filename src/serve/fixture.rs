@@ -168,6 +168,7 @@ pub fn http(max_connections: usize) -> Http {
         max_connections,
         timeout: Duration::from_millis(300),
         hosts: Vec::new(),
+        frame_ancestors: Vec::new(),
         tls: None,
         access: Access {
             tokens: Vec::new(),

@@ -374,6 +374,8 @@ pub struct Http {
     pub timeout: Duration,
     /// Hosts served besides this machine. Empty: all hosts, unless the server listens on loopback.
     pub hosts: Vec<Host>,
+    /// Origins whose pages may frame ours, in lower case. Empty: none.
+    pub frame_ancestors: Vec<String>,
     /// TLS files. `None`: plain HTTP.
     pub tls: Option<TlsFiles>,
     pub access: Access,
