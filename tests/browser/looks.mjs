@@ -160,6 +160,7 @@ await withPage(url, options, async (page, objections) => {
   console.log("look as planned");
   await pollUntil(() => said("ranker"), (said) => said.includes(", next decision Tue 25 Nov, planned end Thu 4 Dec; so far "));
   assert.match(await words(of("state-words", "neural")), /Next decision: 2025-11-25 19:20\. Planned end: 2025-12-04 00:00\.$/);
+  assert.match(await words(locate("progress").first()), /about 20 days to go · planned end 2025-12-04$/);
   assert.equal(await advice.isVisible(), false);
   assert.deepEqual(objections, []);
 

@@ -7,6 +7,7 @@ import { sortedBy } from "./controls.js";
 import { $, attribute, hintAtMore, keyed, note, stamp, text } from "./document.js";
 import { controlOf } from "./download.js";
 import { asOf, drawLooks, interval, lift, planning } from "./looks.js";
+import { drawProgress } from "./progress.js";
 import { drawSettling } from "./settling.js";
 import { DECIDED, LABELS, STATES, WORDS, count, date, metricOf, near, percentage, signed, some, span, stateOf, visible } from "./words.js";
 
@@ -204,6 +205,7 @@ function verdictOf(node) {
       sentence.replaceChildren(...parts, basis);
     }
     drawn = verdict.sentence;
+    drawProgress($("[data-testid=progress]", node), { verdict, looks, arms });
     note($("[data-testid=chance]", node), verdict.chance === null ? "" : `For comparison, ${verdict.chance}.`);
     note($("[data-testid=as-of]", node), asOf(looks, stream, hasAnalysis));
     note($("[data-testid=planning]", node), planning(looks, verdict));
