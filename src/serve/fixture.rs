@@ -169,6 +169,7 @@ pub fn http(max_connections: usize) -> Http {
         timeout: Duration::from_millis(300),
         public_url: None,
         hosts: Vec::new(),
+        frame_ancestors: Vec::new(),
         tls: None,
         access: Access {
             tokens: Vec::new(),

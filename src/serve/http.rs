@@ -67,7 +67,7 @@ pub fn router(exporter: Arc<Exporter>, http: &settings::Http, shutdown: Cancella
         .with_state(Arc::new(Routes {
             feed: ViewFeed::new(Arc::clone(&exporter)),
             exporter,
-            page: Assets::new(),
+            page: Assets::new(&http.frame_ancestors),
             metrics: Renderer::new(),
             experiments: Renderer::new(),
             charts: Renderer::new(),

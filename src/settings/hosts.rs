@@ -1,4 +1,4 @@
-//! Hosts, as named by the `Host` header of a request and by the setting `http.hosts`.
+//! Hosts, as named by the `Host` header of a request and by the setting `http.hosts`, and origins of `http.frame_ancestors`.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -8,6 +8,12 @@ pub(super) const MAX_NAME: usize = 253;
 
 /// Regular expression of a name, an IP address or `*`.
 pub(super) const HOST: &str = "^(\\*|[a-zA-Z0-9._-]*[a-zA-Z0-9_-][a-zA-Z0-9._-]*|\\[[0-9a-fA-F:.]+\\])$";
+
+/// Maximum number of origins that may frame the page. Every answer of the page lists them.
+pub(super) const MAX_FRAMES: usize = 16;
+
+/// Regular expression of an origin, whose name may start with a wildcard.
+pub(super) const ORIGIN: &str = "^https?://(\\*\\.)?[a-zA-Z0-9_-]+(\\.[a-zA-Z0-9_-]+)*(:[0-9]{1,5})?$";
 
 /// Host named by a request, without the port.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,6 +96,35 @@ impl fmt::Display for Host {
             Host::Name(name) => f.write_str(name),
             Host::Ip(IpAddr::V4(ip)) => ip.fmt(f),
             Host::Ip(IpAddr::V6(ip)) => write!(f, "[{ip}]"),
+        }
+    }
+}
+
+/// Parses an origin, such as `https://wiki.example`. It becomes part of a header, so nothing else is accepted. The error is what is
+/// wrong with it and what to write instead.
+pub(super) fn origin(text: &str) -> Result<String, (&'static str, String)> {
+    let remedy = || "write scheme and host, such as \"https://wiki.example\"".to_owned();
+    let Some((scheme @ ("http" | "https"), rest)) = text.split_once("://") else {
+        return Err(("does not start with https:// or http://", remedy()));
+    };
+    let (name, port) = rest.split_once(':').unwrap_or((rest, "0"));
+    let is_part = |part: &str| {
+        let is_known = |c: u8| c.is_ascii_alphanumeric() || b"-_".contains(&c);
+        !part.is_empty() && part.bytes().all(is_known)
+    };
+    let is_name = name.len() <= MAX_NAME && name.strip_prefix("*.").unwrap_or(name).split('.').all(is_part);
+    let is_port = port.bytes().all(|c| c.is_ascii_digit()) && port.parse::<u16>().is_ok();
+    match is_name && is_port {
+        true => Ok(text.to_ascii_lowercase()),
+        false => {
+            // Most likely the address of a page was pasted, so the remedy is its origin.
+            let without_path = rest.split('/').next().unwrap_or_default();
+            let shorter = format!("{scheme}://{without_path}");
+            let remedy = match shorter.len() < text.len() && origin(&shorter).is_ok() {
+                true => format!("write \"{shorter}\""),
+                false => remedy(),
+            };
+            Err(("is not an origin", remedy))
         }
     }
 }

@@ -376,6 +376,8 @@ pub struct Http {
     pub public_url: Option<String>,
     /// Hosts served besides this machine. Empty: all hosts, unless the server listens on loopback.
     pub hosts: Vec<Host>,
+    /// Origins whose pages may frame ours, in lower case. Empty: none.
+    pub frame_ancestors: Vec<String>,
     /// TLS files. `None`: plain HTTP.
     pub tls: Option<TlsFiles>,
     pub access: Access,

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use toml::{Spanned, Value};
 
 use super::access::{HashList, MAX_ENTRIES, NAME_AND_HASH};
-use super::hosts::{HOST, MAX_NAME};
+use super::hosts::{HOST, MAX_FRAMES, MAX_NAME, ORIGIN};
 use super::paths::{self, RawId, RawPaths};
 use super::properties::PropertyValue;
 use super::row::Rule::*;
@@ -345,6 +345,7 @@ section! {
             Like("^https?://(\\[[0-9a-fA-F:.]+\\]|[a-zA-Z0-9._-]+)(:[0-9]+)?(/[^?#]*)?$"),
         ],
         hosts: List<String> = unwritten(Vec::new()) => [Like(HOST), AtMost(MAX_NAME), MaxEntries(MAX_ENTRIES)],
+        frame_ancestors: List<String> = unwritten(Vec::new()) => [Like(ORIGIN), MaxEntries(MAX_FRAMES)],
         /// `None`: no TLS.
         tls_certificate: Opt<String> => [AtLeast(1), Reload(|running, new| another_file(&mut running.http.tls, &new.http.tls))],
         tls_key: Opt<String> => [

@@ -751,7 +751,7 @@ fn every_setting_has_one_row() {
 fn the_fingerprint_depends_on_exactly_the_settings_that_decide_what_is_counted() {
     let values = "'20s' | '1s' | '1h' | '2MiB' | 7 | 0.25 | true | false | [1] | [7] | ['20m'] | ['1h'] | ['live'] | ['mrr'] | \
                   'UTC' | 'ranx' | 'x' | '/x' | ['x'] | { all = ['x', 'y'] } | \
-                  { x = '1' } | { x = 'Cargo.toml' } | ['served/0/1'] | '127.0.0.1:1' | 'https://x' | 'warn' | '0123456789abcdef' | \
+                  { x = '1' } | { x = 'Cargo.toml' } | ['served/0/1'] | '127.0.0.1:1' | 'https://x' | ['https://x'] | 'warn' | '0123456789abcdef' | \
                   ['0000000000000000000000000000000000000000000000000000000000000000'] | \
                   ['a:$2y$10$abcdefghijklmnopqrstuuu7NtNcXHnHdcVlnhAqfbVRe3oTRNvjq']";
     for row in raw::settings().filter(|row| !row.key.starts_with("experiments.")) {

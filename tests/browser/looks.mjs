@@ -60,7 +60,7 @@ await withPage(url, options, async (page, objections) => {
   await pollUntil(() => difference("blend", "hit_rate"), (said) => said.includes(" to "));
   assert.equal(await heldIn("ranker"), "The next look is held back. Partition 3 is furthest behind.");
   const decisions = {
-    [hostile]: ["Invalid: sample ratio", "hold: sample ratio mismatch, p = 0.0004"],
+    [hostile]: ["Invalid: traffic split", "hold: sample ratio mismatch, p = 0.0004"],
     blend: ["Undecided", "hold: no primary metric differs significantly on day 7"],
     neural: ["Collecting", "hold: 64 of 100 expected hits"],
     shadow: ["not tested", "It has no share of the users."],
@@ -85,7 +85,7 @@ await withPage(url, options, async (page, objections) => {
   assert.deepEqual(await cells("neural", "mrr@5"), ["–", "–", "–", "0.2500", "0.2800", "–", "–", "–"], "too little is known");
   assert.deepEqual((await cells("shadow", "mrr@5")).toSpliced(3, 2).slice(0, 4), ["+12.0%", "−4.0% to +28.0%", "–", "–"], "shown, not tested");
   const checks = of("checks", "blend").locator("div");
-  assert.deepEqual(await Promise.all((await checks.all()).map(words)), ["sample ratio p <0.001", "list ratio 1.051 (0.800 to 1.400), p 1"]);
+  assert.deepEqual(await Promise.all((await checks.all()).map(words)), ["traffic split not as planned (p < 0.001)", "list ratio 1.051 (0.800 to 1.400), p 1"]);
   assert.equal(await words(of("comparison-notes", "blend")), "a note on what is compared");
 
   // An arm that is compared with none has its values, and intervals where enough is known.
@@ -160,6 +160,7 @@ await withPage(url, options, async (page, objections) => {
   console.log("look as planned");
   await pollUntil(() => said("ranker"), (said) => said.includes(", next decision Tue 25 Nov, planned end Thu 4 Dec; so far "));
   assert.match(await words(of("state-words", "neural")), /Next decision: 2025-11-25 19:20\. Planned end: 2025-12-04 00:00\.$/);
+  assert.match(await words(locate("progress").first()), /about 20 days to go · planned end 2025-12-04$/);
   assert.equal(await advice.isVisible(), false);
   assert.deepEqual(objections, []);
 

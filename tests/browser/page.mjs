@@ -315,7 +315,7 @@ await withPage(url, options, async (page, objections) => {
     for (const { name, sentence, badge, isFirst, lifts, asOf } of said) {
       assert.equal(badge[0], badge[1], name);
       assert.ok(isFirst, name);
-      assert.match(sentence[0], /CTR@10 [+−±][\d.]+% \([+−±][\d.]+% to [+−±][\d.]+%\), [\d.]+% against [\d.]+%, [\d,]+ (against [\d,]+ lists|lists each), split as planned/);
+      assert.match(sentence[0], /CTR@10 [+−±][\d.]+% \([+−±][\d.]+% to [+−±][\d.]+%\), [\d.]+% against [\d.]+%, [\d,]+ (against [\d,]+ lists|lists each), traffic split OK \(p = [\d.]+\)/);
       for (const [, , text] of lifts) assert.match(text, /^[+−±][\d.]+% \([+−±][\d.]+% to [+−±][\d.]+%\)(, decided [\d-]+)?$/);
       assert.match(asOf, /^All lists settled from \d{4}-\d\d-\d\d \d\d:\d\d to \d{4}-/);
     }
@@ -324,7 +324,7 @@ await withPage(url, options, async (page, objections) => {
     const names = said.map(({ name }) => name);
     assert.deepEqual(claims.map((claim) => claim.split(/\s/)[0]), names);
     assert.deepEqual(names.toSorted(), ["layout", "ranker"]);
-    assert.ok(claims.every((claim) => claim.includes("CTR@10") && !claim.includes("split as planned")), claims.join("\n"));
+    assert.ok(claims.every((claim) => claim.includes("CTR@10") && !claim.includes("traffic split")), claims.join("\n"));
     await locate("verdicts").locator("button").nth(1).click();
     assert.equal(await page.evaluate(() => document.activeElement.closest("section")?.dataset.experiment), names[1]);
     await pollUntil(() => locate("experiment").nth(1).evaluate((node) => Math.abs(node.getBoundingClientRect().top) < innerHeight / 2), (isIt) => isIt);

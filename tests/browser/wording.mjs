@@ -28,6 +28,7 @@ const CHECKS = {
     assert.match(await words(of("verdict")), /^Probably harmful neural is probably worse than base by the one-sided test of harm since Tue 18 Nov: MRR@5 −0\.6% \(−1\.3% to \+0\.1%\), at least 0\.4% worse \(one-sided 97\.5%\), /);
     for (const testid of ["arm-state", "decision"]) assert.equal(await words(of(testid, { arm: "neural" })), "Probably harmful");
     assert.match(await words(of("decision-reason", { arm: "neural" })), /^roll back: .*at least 0\.4% worse \(one-sided 97\.5%\)$/);
+    assert.equal(await words(of("progress")), "8.2 days since the start · harm found 2025-11-18");
     assert.equal((await facts("neural"))[0], "MRR@5: harm found 2025-11-18; at least 0.4% worse (one-sided 97.5%). The two-sided interval includes 0.");
   },
 
@@ -45,14 +46,20 @@ const CHECKS = {
       await words(of("verdict")),
       /^Undecided not decided yet: no primary metric differs significantly on day 7; waiting for the guardrail CTR: may be down 4\.0%, 2\.0% allowed; data collected for a 5\.0% effect: 50%, about 28 days in all, next decision Tue 25 Nov; so far /,
     );
+    assert.equal(await words(of("progress")), "8.2 days since the start · 50% of the data for a decision · about 20 days to go");
+    assert.equal(await of("progress").locator("progress").evaluate((bar) => bar.value), 0.5);
     assert.deepEqual(await facts("blend"), ["Guardrail CTR not shown to hold yet: may be down 4.0%, 2.0% allowed.", "Data collected for a decision: 50%, about 28 days in all."]);
     assert.doesNotMatch(await page.locator("body").innerText(), /every guardrail/i);
     // The settled view since the start shows the analysis, whatever has been counted since then.
     const shown = async (arm) => [await words(of("value", { arm, view: "settled", metric: "mrr" })), await words(of("bases", { arm, view: "settled" }))];
     assert.deepEqual(await shown("blend"), ["0.2800", "12,345 lists 2,000 users"]);
     assert.deepEqual(await shown("base"), ["0.2500", "12,345 lists 2,000 users"]);
+    // The head names what the cells have: users of the analysis, or clicks.
+    const bases = async () => (await words(ranker(page).locator("thead .columns th").last())).toLowerCase();
+    assert.equal(await bases(), "lists users");
     await pick("window", "1h");
     await pollUntil(() => shown("blend"), ([, bases]) => bases.startsWith("1 list"));
+    assert.equal(await bases(), "lists clicks");
     await pick("window", "total");
     await of("charts").scrollIntoViewIfNeeded();
     const tick = of("forest-line", { arm: "blend", metric: "ctr" }).locator(".margin");
@@ -64,6 +71,8 @@ const CHECKS = {
     const reasons = await Promise.all(["neural", "blend"].map((arm) => words(of("decision-reason", { arm }))));
     assert.match(reasons[0], /^promote: /);
     assert.match(reasons[1], /^also passes, not compared with neural: /);
+    assert.equal(await words(of("progress")), "8.2 days since the start · decided 2025-11-18");
+    assert.equal(await of("progress").locator("progress").isVisible(), false, "nothing is missing");
     assert.match(await words(of("verdict")), /2 of 3 arms beat it, not compared with each other/);
     assert.deepEqual(await facts("neural"), ["No guardrail is set."]);
   },

@@ -182,7 +182,7 @@ fn the_terminal_and_the_page_show_the_same_sentences() {
             let sentences: Vec<&str> = block.lines().skip(1).collect();
             sentences.join(" ")
         });
-        let whole = blocks.filter(|block| block.matches("split as planned").count() == 2);
+        let whole = blocks.filter(|block| block.matches("traffic split OK").count() == 2);
         let mut on_both = whole.map(|block| {
             let of_the_page = on_the_page.iter().filter(|said| block.contains(said.as_str()));
             let reported: Vec<String> = of_the_page.cloned().collect();

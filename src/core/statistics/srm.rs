@@ -8,11 +8,19 @@
 
 use libm::lgamma;
 
+use super::probability;
+
 /// c: expected closeness of the alternative to θ.
 const CONCENTRATION: f64 = 1000.0;
 
 /// Largest p at which arms count as not getting their shares.
 pub const ALARM: f64 = 0.001;
+
+/// Writes the result of the test: "traffic split OK (p = 0.830)".
+pub fn in_words(p: f64) -> String {
+    let result = if p <= ALARM { "not as planned" } else { "OK" };
+    format!("traffic split {result} ({})", probability::in_words(p))
+}
 
 /// An arm's first exposures n_k and expected share θ_k in an epoch. Shares need not add up to 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -40,6 +48,14 @@ pub fn ln_bayes_factor(arms: &[ExposedArm]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+
+    #[test]
+    fn the_result_is_in_plain_words() {
+        assert_eq!(in_words(0.83), "traffic split OK (p = 0.830)");
+        assert_eq!(in_words(1.0), "traffic split OK (p = 1)");
+        assert_eq!(in_words(ALARM), "traffic split not as planned (p = 0.0010)");
+        assert_eq!(in_words(1e-9), "traffic split not as planned (p < 0.0001)");
+    }
 
     use super::*;
 

@@ -16,7 +16,7 @@ use crate::statistics::chance::{best_of, stretch};
 use crate::statistics::decision::MultiArm;
 use crate::statistics::{
     ArmReport, ArmState, ComparisonReport, Decision, Goal, HarmBound, Interval, MetricDecision, MetricReport,
-    Settings, Size, name_of,
+    Settings, Size, name_of, srm,
 };
 
 /// Sentence and badge of an experiment.
@@ -655,7 +655,7 @@ impl<'a> ComparedLook<'a> {
             .resting_on(self.rests_on(best.name, Some((key, metric))))
     }
 
-    /// Writes ", 7.11% against 5.51%, 18,211 against 18,034 lists, split as planned".
+    /// Writes ", 7.11% against 5.51%, 18,211 against 18,034 lists, traffic split OK (p = 0.830)".
     fn rests_on(&self, arm: &str, metric: Option<(&str, &MetricReport)>) -> String {
         let values = metric.and_then(|(key, metric)| {
             let [own, of_control] = [metric.arm?, metric.control?].map(|it| write::value(key, it));
@@ -668,10 +668,8 @@ impl<'a> ComparedLook<'a> {
             true => format!("{} each", number_of(count(own), "list")),
             false => format!("{} against {}", count(own), number_of(count(of_control), "list")),
         };
-        let split = match self.report.srm_p {
-            Some(_) => ", split as planned",
-            None => "",
-        };
+        let split = self.report.srm_p.map(|p| format!(", {}", srm::in_words(p)));
+        let split = split.unwrap_or_default();
         format!("{values}, {lists}{split}")
     }
 

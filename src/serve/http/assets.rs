@@ -8,9 +8,19 @@ use super::super::encoding::{Encoding, gzip};
 use super::runbooks;
 use super::{NOT_FOUND, PLAIN, answer, set_encoding};
 
-/// Policy of the page: it runs only scripts from this server, talks only to it, submits no forms, and cannot be framed.
-pub(super) const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
-    img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+/// Policy of the page: it runs only scripts from this server, talks only to it, submits no forms, and can be framed only by those
+/// origins.
+fn content_security_policy(frame_ancestors: &[String]) -> HeaderValue {
+    let ancestors = match frame_ancestors {
+        [] => "'none'".to_owned(),
+        origins => origins.join(" "),
+    };
+    let policy = format!(
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; \
+         form-action 'none'; frame-ancestors {ancestors}"
+    );
+    HeaderValue::try_from(policy).expect("origins are ASCII")
+}
 
 const HTML: &str = "text/html; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";
@@ -19,7 +29,7 @@ const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 /// Name of the page itself. All other parts are below `/page/`.
 pub(super) const PAGE: &str = "";
 
-const PARTS: [(&str, &str, &str); 27] = [
+const PARTS: [(&str, &str, &str); 28] = [
     (PAGE, HTML, include_str!("../page/index.html")),
     ("page.css", CSS, include_str!("../page/page.css")),
     ("page.js", JAVASCRIPT, include_str!("../page/page.js")),
@@ -66,6 +76,7 @@ const PARTS: [(&str, &str, &str); 27] = [
     ("limits.js", JAVASCRIPT, include_str!("../page/limits.js")),
     ("looks.js", JAVASCRIPT, include_str!("../page/looks.js")),
     ("own.js", JAVASCRIPT, include_str!("../page/own.js")),
+    ("progress.js", JAVASCRIPT, include_str!("../page/progress.js")),
     ("settling.js", JAVASCRIPT, include_str!("../page/settling.js")),
     ("stream.js", JAVASCRIPT, include_str!("../page/stream.js")),
     (
@@ -80,6 +91,7 @@ const PARTS: [(&str, &str, &str); 27] = [
 pub(super) struct Assets {
     of_page: Vec<Asset>,
     runbooks: Asset,
+    content_security_policy: HeaderValue,
 }
 
 struct Asset {
@@ -92,22 +104,23 @@ struct Asset {
 }
 
 impl Assets {
-    pub fn new() -> Assets {
+    pub fn new(frame_ancestors: &[String]) -> Assets {
         let of_page = PARTS.map(|(name, content_type, text)| Asset::new(name, content_type, text.into()));
         Assets {
             of_page: of_page.into(),
             runbooks: Asset::new("runbooks", HTML, runbooks::page().into()),
+            content_security_policy: content_security_policy(frame_ancestors),
         }
     }
 
     /// Answers `/runbooks`.
     pub fn runbooks(&self, headers: &HeaderMap) -> Response {
-        self.runbooks.answer(headers)
+        self.runbooks.answer(headers, &self.content_security_policy)
     }
 
     pub fn answer(&self, name: &str, headers: &HeaderMap) -> Response {
         match self.of_page.iter().find(|part| part.name == name) {
-            Some(part) => part.answer(headers),
+            Some(part) => part.answer(headers, &self.content_security_policy),
             None => answer(StatusCode::NOT_FOUND, PLAIN, NOT_FOUND),
         }
     }
@@ -124,7 +137,7 @@ impl Asset {
         }
     }
 
-    fn answer(&self, headers: &HeaderMap) -> Response {
+    fn answer(&self, headers: &HeaderMap, policy: &HeaderValue) -> Response {
         let encoding = Encoding::wanted(headers);
         let mut response = if self.is_known_to(headers) {
             answer(StatusCode::NOT_MODIFIED, self.content_type, "")
@@ -141,10 +154,7 @@ impl Asset {
         let always = [
             (header::ETAG, tag),
             (header::VARY, HeaderValue::from_static("accept-encoding")),
-            (
-                header::CONTENT_SECURITY_POLICY,
-                HeaderValue::from_static(CONTENT_SECURITY_POLICY),
-            ),
+            (header::CONTENT_SECURITY_POLICY, policy.clone()),
             (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
         ];
         for (name, value) in always {
@@ -190,7 +200,7 @@ mod tests {
     #[test]
     fn the_page_is_at_most_150_kb() {
         const MOST_BYTES: usize = 150_000;
-        let sizes = Assets::new().of_page.into_iter();
+        let sizes = Assets::new(&[]).of_page.into_iter();
         let n_bytes: usize = sizes.map(|part| part.packed.len()).sum();
         assert!((50_000..=MOST_BYTES).contains(&n_bytes), "{n_bytes} bytes");
     }
@@ -222,7 +232,7 @@ mod tests {
     /// Requests all parts as a browser does.
     #[test]
     fn a_part_is_resent_only_if_its_tag_differs() {
-        let parts = Assets::new();
+        let parts = Assets::new(&[]);
         let ask = |name: &str, known: Option<&str>| {
             let mut headers = HeaderMap::new();
             headers.insert(header::ACCEPT_ENCODING, "gzip".parse().unwrap());

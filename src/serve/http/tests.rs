@@ -63,7 +63,11 @@ fn ask_packed(method: Method, uri: &str, waiting_for: &[&str], accepted: Option<
 }
 
 fn send(exporter: Exporter, request: Request<Body>) -> Answer {
-    let router = router(Arc::new(exporter), &fixture::http(64), CancellationToken::new());
+    send_to(exporter, &fixture::http(64), request)
+}
+
+fn send_to(exporter: Exporter, http: &settings::Http, request: Request<Body>) -> Answer {
+    let router = router(Arc::new(exporter), http, CancellationToken::new());
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -138,6 +142,24 @@ fn readiness_lists_its_pending_conditions() {
 }
 
 #[test]
+fn only_configured_origins_may_frame_the_page() {
+    let http = settings::Http {
+        frame_ancestors: vec![
+            "https://wiki.example".to_owned(),
+            "https://*.corp.example:8443".to_owned(),
+        ],
+        ..fixture::http(64)
+    };
+    for path in ["/", "/runbooks"] {
+        let request = Request::builder().uri(path).body(Body::empty()).unwrap();
+        let answer = send_to(fixture::exporter(Arc::new(Board)), &http, request);
+        let policy = &answer.headers["content-security-policy"];
+        let (_, ancestors) = policy.split_once("; frame-ancestors ").unwrap();
+        assert_eq!(ancestors, "https://wiki.example https://*.corp.example:8443");
+    }
+}
+
+#[test]
 fn the_page_cannot_load_external_resources() {
     for (path, content_type) in [
         ("/", "text/html"),
@@ -154,7 +176,8 @@ fn the_page_cannot_load_external_resources() {
         );
         assert_eq!(
             answer.headers["content-security-policy"],
-            assets::CONTENT_SECURITY_POLICY
+            "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; \
+             form-action 'none'; frame-ancestors 'none'"
         );
         assert_eq!(answer.headers["x-content-type-options"], "nosniff");
         assert_eq!(answer.headers["referrer-policy"], "no-referrer");

@@ -7,6 +7,7 @@ import { sortedBy } from "./controls.js";
 import { $, attribute, hintAtMore, keyed, note, stamp, text } from "./document.js";
 import { controlOf } from "./download.js";
 import { asOf, drawLooks, interval, lift, planning } from "./looks.js";
+import { drawProgress } from "./progress.js";
 import { drawSettling } from "./settling.js";
 import { DECIDED, LABELS, STATES, WORDS, count, date, metricOf, near, percentage, signed, some, span, stateOf, visible } from "./words.js";
 
@@ -144,10 +145,10 @@ function experimentSection({ name }) {
       $("table", node).style.setProperty("--views", views.length);
       drawAbout(node, experiment);
       verdict(experiment);
-      drawHeads(node, context);
       const scales = metrics.map((metric) => scaleOf(experiment.arms, metric, views));
       const control = controlOf(experiment);
       const arms = experiment.arms.map((arm) => analyzed(arm, experiment.arms, context));
+      drawHeads(node, arms, context);
       const rows = arms.map((arm, i) => ({ ...arm, experiment: name, control: control && arms[0], isControl: experiment.arms[i] === control, scales, context }));
       keyed($("tbody", node), rows, (arm) => arm.name, armRow);
       note($(".lines", node), aboutLines(scales, context));
@@ -204,6 +205,7 @@ function verdictOf(node) {
       sentence.replaceChildren(...parts, basis);
     }
     drawn = verdict.sentence;
+    drawProgress($("[data-testid=progress]", node), { verdict, looks, arms });
     note($("[data-testid=chance]", node), verdict.chance === null ? "" : `For comparison, ${verdict.chance}.`);
     note($("[data-testid=as-of]", node), asOf(looks, stream, hasAnalysis));
     note($("[data-testid=planning]", node), planning(looks, verdict));
@@ -255,12 +257,12 @@ function part(it) {
   return node;
 }
 
-function drawHeads(node, context) {
+function drawHeads(node, arms, context) {
   const { views, metrics, told } = context;
   const groups = views.map((view) => ({ view, span: metrics.length + 1 }));
   keyed($(".groups", node), groups, ({ view }) => view, groupHead);
-  const heads = context.columns.map((column) => ({ ...column, context }));
-  keyed($(".columns", node), heads, ({ key }) => key, columnHead);
+  const heads = context.columns.map((column) => ({ ...column, bases: column.metric ? null : basesOf(arms, column.view) }));
+  keyed($(".columns", node), heads, ({ key, bases }) => `${key} ${bases}`, columnHead);
   for (const button of node.querySelectorAll("thead [data-sort]")) {
     const key = button.dataset.sort;
     const order = told.sort === key ? "ascending" : told.sort === `-${key}` ? "descending" : null;
@@ -282,13 +284,20 @@ function groupHead({ view }) {
   return { node, draw: ({ span }) => attribute(node, "colspan", span) };
 }
 
-function columnHead({ view, metric }) {
+/** Numbers in a column of bases: an analysis has users, if they are counted, in the place of clicks. */
+function basesOf(arms, view) {
+  const analyses = arms.map((arm) => arm[view]).filter((it) => it?.isAnalysis);
+  if (analyses.length === 0) return ["lists", "clicks"];
+  return analyses.some(({ users }) => users !== undefined) ? ["lists", "users"] : ["lists"];
+}
+
+function columnHead({ view, metric, bases }) {
   const node = document.createElement("th");
   node.scope = "col";
   attribute(node, "role", "columnheader");
   node.className = view;
   if (metric === null) {
-    node.append(sorter(`${view}.lists`, "lists", WORDS.lists), " ", sorter(`${view}.clicks`, "clicks", WORDS.clicks));
+    node.append(...bases.flatMap((it) => [it === "users" ? explained(it, WORDS.users) : sorter(`${view}.${it}`, it, WORDS[it]), " "]));
     return { node, draw() {} };
   }
   const button = sorter(`${view}.${metric.id}`, "", metric.help);
@@ -297,6 +306,15 @@ function columnHead({ view, metric }) {
   const k = document.createElement("span");
   button.append(metric.name, document.createElement("wbr"), k);
   return { node, draw: ({ metric }) => text(k, metric.k) };
+}
+
+/** A head that no order belongs to. */
+function explained(words, help) {
+  const node = document.createElement("button");
+  Object.assign(node, { type: "button", className: "explain" });
+  attribute(node, "data-tip", help);
+  text(node, words);
+  return node;
 }
 
 function sorter(key, words, help) {

@@ -199,9 +199,17 @@ export function interval({ lower, upper }) {
   return lower === undefined ? NONE : `${lift(lower)} to ${lift(upper)}`;
 }
 
+/** Largest p at which users are not split as planned. */
+const SPLIT_ALARM = 0.001;
+
+function pIs(p) {
+  const words = probability(p);
+  return words.startsWith("<") ? `p < ${words.slice(1)}` : `p = ${words}`;
+}
+
 function checksOf({ srm, list_ratio: ratio, multi_arm: multiArm }) {
   const checks = [];
-  if (srm) checks.push({ name: "sample ratio", words: `p ${probability(srm.p)}`, tip: "p-value of users being split as shares are set. At 0.001 or less, assignment or logging is broken and no number can be trusted." });
+  if (srm) checks.push({ name: "traffic split", words: `${srm.p > SPLIT_ALARM ? "OK" : "not as planned"} (${pIs(srm.p)})`, tip: "Test of the sample ratio: p-value of users being split as shares are set. At 0.001 or less, assignment or logging is broken and no number can be trusted." });
   if (ratio) {
     const bounds = ratio.lower === undefined ? "" : ` (${number(ratio.lower, 3)} to ${number(ratio.upper, 3)})`;
     checks.push({ name: "list ratio", words: `${number(ratio.value, 3)}${bounds}, p ${probability(ratio.p)}`, tip: "Lists per assigned user, divided by the control's. If an arm changes how many lists a user gets, a ratio per list is not an effect on users." });

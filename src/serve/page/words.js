@@ -50,6 +50,7 @@ export const WORDS = {
   last: "Event time from the arm's newest list to the live end.",
   lists: "Lists served: the sample behind the values, over the whole list.",
   clicks: "Distinct items of these lists that were clicked.",
+  users: "Users with these lists, as of the latest analysis.",
 };
 
 /** States of an arm: their meaning, and the failed check of an invalid one. */
@@ -60,7 +61,7 @@ export const STATES = {
   win: { help: "The arm reaches the goal." },
   loss: { help: "A primary metric is worse than the control's." },
   harm: { help: "The arm makes a metric worse, or did on some day. This is tested at every look, independently of decisions, and never withdrawn." },
-  "invalid(srm)": { check: "sample ratio", first: "whether each arm logs all of its lists, and whether a redirect, a bot filter or a late log loses users of one arm.", runbook: "AbgaugeSampleRatioMismatch", help: "Users are not split as planned in shares: assignment or logging is broken. Ignore the lifts." },
+  "invalid(srm)": { check: "traffic split", first: "whether each arm logs all of its lists, and whether a redirect, a bot filter or a late log loses users of one arm.", runbook: "AbgaugeSampleRatioMismatch", help: "Users are not split as planned in shares: assignment or logging is broken. Ignore the lifts." },
   "invalid(multi_arm)": { check: "users in two arms", first: "whether the assignment uses one stable user id on all devices and after a change of shares.", runbook: "AbgaugeUsersInTwoArms", help: "Too many users were seen in two arms. Ignore the lifts." },
   "invalid(users)": { check: "users", first: "whether every list has a user id, and whether one id stands for many users.", runbook: "AbgaugeListsWithoutUser", help: "Too many lists have no user, so intervals would be too narrow, or one user has too many lists. No lifts are shown." },
   "invalid(refused)": { check: "refused events", first: "the dead-letter topic and the clocks of the producers of this arm.", runbook: "AbgaugeRefusedLists", help: "An arm loses a different share of its lists or clicks than the control: its log is broken, or written late. Ignore the lifts." },

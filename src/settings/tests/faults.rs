@@ -585,6 +585,27 @@ fn each_error_in_a_file_names_its_setting_line_and_fix() {
             &["http.hosts", "is there twice", "leave one of them out"],
         ),
         (
+            "[http]\nframe_ancestors = [\"https://wiki.example/page\"]",
+            &[
+                "http.frame_ancestors",
+                ":2:20",
+                "is not an origin",
+                "write \"https://wiki.example\"",
+            ],
+        ),
+        (
+            "[http]\nframe_ancestors = [\"*\"]",
+            &["http.frame_ancestors", "https://", "\"https://wiki.example\""],
+        ),
+        (
+            "[http]\nframe_ancestors = [\"https://a; script-src *\"]",
+            &["http.frame_ancestors", "is not an origin"],
+        ),
+        (
+            "[http]\nframe_ancestors = [\"https://a\", \"https://A\"]",
+            &["http.frame_ancestors", "is there twice", "leave one of them out"],
+        ),
+        (
             "[http]\nbearer_tokens = [\"00\"]",
             &["http.bearer_tokens", ":2:17", "entry 1", "abgauge hash token"],
         ),

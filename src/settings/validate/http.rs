@@ -9,6 +9,7 @@ use toml::Spanned;
 use super::values::{path, positive, whole};
 use crate::settings::access::{HashList, MAX_ENTRIES, NotAnEntry};
 use crate::settings::error::ErrorReport;
+use crate::settings::hosts::{MAX_FRAMES, origin};
 use crate::settings::raw::RawHttp;
 use crate::settings::{Access, Host, Http, HttpUrl, TlsFiles};
 
@@ -18,7 +19,14 @@ pub(in crate::settings) fn http(raw: &RawHttp, report: &mut ErrorReport) -> Http
         listen: listen(&raw.listen, report),
         max_connections: whole("http.max_connections", &raw.max_connections, report),
         timeout: Duration::from_millis(timeout_ms.unsigned_abs()),
-        hosts: hosts(&raw.hosts, report),
+        hosts: distinct("http.hosts", &raw.hosts, MAX_ENTRIES, Host::of_setting, report),
+        frame_ancestors: distinct(
+            "http.frame_ancestors",
+            &raw.frame_ancestors,
+            MAX_FRAMES,
+            origin,
+            report,
+        ),
         tls: tls(raw, report),
         access: access(raw, report),
         public_url: public_url(raw.public_url.as_ref(), report),
@@ -69,30 +77,36 @@ fn no_address(text: &str) -> (&'static str, String) {
     }
 }
 
-fn hosts(list: &Spanned<Vec<Spanned<String>>>, report: &mut ErrorReport) -> Vec<Host> {
-    const KEY: &str = "http.hosts";
+/// Parses a list of at most `max` different entries.
+fn distinct<T: PartialEq>(
+    key: &str,
+    list: &Spanned<Vec<Spanned<String>>>,
+    max: usize,
+    parse: fn(&str) -> Result<T, (&'static str, String)>,
+    report: &mut ErrorReport,
+) -> Vec<T> {
     let texts = list.get_ref();
-    if texts.len() > MAX_ENTRIES {
-        let remedy = format!("write at most {MAX_ENTRIES} of them");
-        report.refuse(KEY, list, format!("holds {} hosts", texts.len()), remedy);
+    if texts.len() > max {
+        let remedy = format!("write at most {max} of them");
+        report.refuse(key, list, format!("holds {} entries", texts.len()), remedy);
         return Vec::new();
     }
-    let mut hosts = Vec::new();
+    let mut entries = Vec::new();
     for text in texts {
-        let host = match Host::of_setting(text.get_ref()) {
-            Ok(host) => host,
+        let entry = match parse(text.get_ref()) {
+            Ok(entry) => entry,
             Err((fault, remedy)) => {
-                report.refuse(KEY, text, format!("\"{}\" {fault}", text.get_ref()), remedy);
+                report.refuse(key, text, format!("\"{}\" {fault}", text.get_ref()), remedy);
                 continue;
             }
         };
-        if hosts.contains(&host) {
+        if entries.contains(&entry) {
             let twice = format!("\"{}\" is there twice", text.get_ref());
-            report.refuse(KEY, text, twice, "leave one of them out");
+            report.refuse(key, text, twice, "leave one of them out");
         }
-        hosts.push(host);
+        entries.push(entry);
     }
-    hosts
+    entries
 }
 
 fn tls(raw: &RawHttp, report: &mut ErrorReport) -> Option<TlsFiles> {

@@ -8,7 +8,7 @@ use crate::evaluate::comparison::ExperimentComparison;
 use crate::metrics::Column;
 use crate::rounding::signed_percentage;
 use crate::statistics::probability::in_column;
-use crate::statistics::{ArmReport, Interval, MetricReport, MetricRole, PerUser};
+use crate::statistics::{ArmReport, Interval, MetricReport, MetricRole, PerUser, srm};
 use crate::table::visible;
 use crate::verdict::{self, ArmVerdict};
 
@@ -90,7 +90,7 @@ impl ArmAndControl<'_> {
     ///
     /// ```text
     /// ranker: neural vs base
-    /// lists 7722 vs 7368, users 1500 vs 1500, SRM p 1
+    /// lists 7722 vs 7368, users 1500 vs 1500, traffic split OK (p = 1)
     /// lists per user +4.8% [-10.7%, +23.0%]
     /// ```
     fn head(&self) -> String {
@@ -105,7 +105,7 @@ impl ArmAndControl<'_> {
             head += &format!(", users {users} vs {of_control}");
         }
         if let Some(p) = self.comparison.report.srm_p {
-            head += &format!(", SRM p {}", in_column(p));
+            head += &format!(", {}", srm::in_words(p));
         }
         if let Some(ratio) = self.report.list_ratio {
             let shift = |value: f64| percent(value - 1.0);
