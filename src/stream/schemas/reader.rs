@@ -74,6 +74,9 @@ impl SchemaReader {
         match (self.topic.format, self.topic.framing, record.first()) {
             // No JSON begins with these bytes.
             (Format::Json, Framing::Detect, Some(0 | 3)) => self.framed_json(record, headers),
+            (Format::Json, Framing::Detect, Some(first)) if !starts_text(*first) => {
+                self.binary(record, headers)
+            }
             (Format::Json, Framing::Detect | Framing::None, _) => Located::Record(record.into()),
             (Format::Json, ..) => self.framed_json(record, headers),
             (Format::Avro | Format::Protobuf, ..) => self.with_schema(record, headers),
@@ -101,10 +104,25 @@ impl SchemaReader {
     fn framed_json<'a>(&'a mut self, record: &'a [u8], headers: &'a dyn Headers) -> Located<'a> {
         let framing = self.topic.framing;
         match framing.of(Format::Json, record, headers) {
-            Some(framed) => read(framed, None, &mut self.inflated),
-            None if framing == Framing::Detect => Located::Record(record.into()),
+            Some(framed) => {
+                if !framed.is_compressed && framed.payload.first().is_some_and(|first| !starts_text(*first)) {
+                    self.report(RecordFault::FramedBinary);
+                }
+                read(framed, None, &mut self.inflated)
+            }
+            None if framing == Framing::Detect => self.binary(record, headers),
             None => self.faulty(RecordFault::Unframed),
         }
+    }
+
+    /// Reports a record that is not JSON, because it is binary. Avro may start with any byte, and have its schema in a header.
+    #[cold]
+    fn binary<'a>(&self, record: &'a [u8], headers: &dyn Headers) -> Located<'a> {
+        self.report(match Framing::Detect.of(Format::Avro, record, headers) {
+            Some(_) => RecordFault::FramedBinary,
+            None => RecordFault::Binary,
+        });
+        Located::Record(record.into()) // The decoder refuses it.
     }
 
     fn with_schema<'a>(&'a mut self, record: &'a [u8], headers: &'a dyn Headers) -> Located<'a> {
@@ -120,6 +138,7 @@ impl SchemaReader {
                 Some(fault) => return self.faulty(fault),
                 None => None,
             },
+            None if is_json_object(record) => return self.faulty(RecordFault::IsJson),
             None if !matches!(framing, Framing::Detect | Framing::None) => {
                 return self.faulty(RecordFault::Unframed);
             }
@@ -159,8 +178,12 @@ impl SchemaReader {
 
     /// Reports a fault of a record, which is invalid because of it.
     fn faulty(&self, fault: RecordFault) -> Located<'static> {
-        self.schemas.faults[self.side as usize].report(fault, self.file.as_deref());
+        self.report(fault);
         Located::Invalid(fault.reason())
+    }
+
+    fn report(&self, fault: RecordFault) {
+        self.schemas.faults[self.side as usize].report(fault, self.file.as_deref());
     }
 
     /// Returns whether a record that looks framed is a whole record of the file without any framing. Only Avro is ambiguous: no
@@ -237,6 +260,17 @@ impl SchemaReader {
         self.seen.insert(key.clone(), record_type.clone());
         Ok((key, record_type))
     }
+}
+
+/// Returns whether text can start with this byte. `EF` starts a byte order mark.
+fn starts_text(byte: u8) -> bool {
+    matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~' | 0xef)
+}
+
+/// Returns whether a record is a JSON object. Records of other formats hardly ever have its first and last byte.
+fn is_json_object(record: &[u8]) -> bool {
+    let is_braced = record.first() == Some(&b'{') && record.trim_ascii_end().last() == Some(&b'}');
+    is_braced && serde_json::from_slice::<serde::de::IgnoredAny>(record).is_ok()
 }
 
 /// Returns the record behind its framing, decompressed if needed.

@@ -27,6 +27,12 @@ pub enum RecordFault {
     NamesNoMessage,
     /// The schema does not have the message that the record names.
     AbsentMessage,
+    /// The record of a JSON topic has a framing, but no JSON behind it.
+    FramedBinary,
+    /// The record of a JSON topic is binary, and names no schema.
+    Binary,
+    /// The record of a topic with schemas is JSON.
+    IsJson,
 }
 
 /// Faults of a topic's records that were reported.
@@ -50,7 +56,8 @@ struct Keys {
 impl RecordFault {
     pub fn reason(self) -> Reason {
         match self {
-            RecordFault::Unframed => Reason::Malformed,
+            RecordFault::Unframed | RecordFault::IsJson => Reason::Malformed,
+            RecordFault::FramedBinary | RecordFault::Binary => Reason::NotJson,
             _ => Reason::UnknownSchema,
         }
     }
@@ -95,6 +102,20 @@ impl RecordFault {
             RecordFault::AbsentMessage => (
                 format!("name a message other than those of their schema, {messages},"),
                 format!("register the schema that they were written with, or correct {section}.message"),
+            ),
+            RecordFault::FramedBinary => (
+                "name schemas of a registry and are not JSON".to_owned(),
+                format!("set {section}.format = \"avro\" (or \"protobuf\") and registry.url"),
+            ),
+            RecordFault::Binary => (
+                "are binary, not JSON,".to_owned(),
+                format!(
+                    "if they are Avro or Protobuf, set {section}.format = \"avro\" (or \"protobuf\"), and registry.url or {schema}"
+                ),
+            ),
+            RecordFault::IsJson => (
+                "are JSON, although their topic has another format,".to_owned(),
+                format!("set {section}.format = \"json\""),
             ),
         };
         format!(

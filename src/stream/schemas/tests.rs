@@ -661,6 +661,50 @@ fn json_is_read_behind_any_prefix() {
     assert_eq!(by(Framing::None, b"\0\0\0\0\x07{}"), b"\0\0\0\0\x07{}");
 }
 
+/// The decoder refuses such records as `not_json`, which does not name the setting.
+#[test]
+fn binary_records_of_a_json_topic_are_reported_with_the_setting_of_the_format() {
+    #[derive(Debug)]
+    struct OfApicurio;
+
+    impl Headers for OfApicurio {
+        fn last(&self, name: &CStr) -> Option<&[u8]> {
+            (name == c"apicurio.value.globalId").then_some(&[0, 0, 0, 0, 0, 0, 0, 9])
+        }
+    }
+
+    let of_registry = "records that name schemas of a registry and are not JSON are invalid (not_json): set events.click.format = \"avro\" (or \"protobuf\") and registry.url";
+    let bare = "records that are binary, not JSON, are invalid (not_json): if they are Avro or Protobuf, set events.click.format";
+    let glue = [&[3, 0][..], &[9; 16], b"\x04r7"].concat();
+    let cases: [(&[u8], &dyn Headers, Option<&str>); 7] = [
+        (&framed(7), &NoHeaders, Some(of_registry)),
+        (&glue, &NoHeaders, Some(of_registry)),
+        (b"\x04r7", &OfApicurio, Some(of_registry)),
+        (b"\x04r7", &NoHeaders, Some(bare)),
+        (b"{", &OfApicurio, None),
+        (b"\0\0\0\0\x07{", &NoHeaders, None),
+        (b"\xef\xbb\xbf{}", &NoHeaders, None),
+    ];
+    for (record, headers, message) in cases {
+        let schemas = Arc::new(Schemas::open(&config("registry.url = \"http://a\"")).expect("no files"));
+        let mut reader = schemas.reader(Side::Clicks);
+        let located = reader.locate(record, headers);
+        assert!(matches!(located, Located::Record(_)), "{located:?}");
+        let messages = schemas.record_faults(Side::Clicks);
+        assert_eq!(
+            messages.len(),
+            usize::from(message.is_some()),
+            "{record:?}: {messages:?}"
+        );
+        assert!(
+            messages
+                .iter()
+                .all(|it| it.starts_with(message.unwrap_or_default())),
+            "{messages:?}"
+        );
+    }
+}
+
 #[test]
 fn json_without_the_required_framing_is_invalid() {
     for framing in ["confluent", "apicurio2", "header", "glue"] {
@@ -767,7 +811,17 @@ fn a_record_that_the_settings_exclude_is_reported_once_with_the_fix() {
     let proto = SchemaFile::parse(Format::Protobuf, PROTO, &[]).expect("a schema");
     let known = [Known::Usable(Arc::new(list)), Known::Usable(Arc::new(proto))];
     let single_object = [&[0xc3, 1][..], &[7; 8]].concat();
-    let cases: [(&str, &[u8], &str); 7] = [
+    let cases: [(&str, &[u8], &str); 9] = [
+        (
+            "events.click.format = \"avro\"",
+            b"{\"id\":\"r7\"}\n",
+            "are JSON, although their topic has another format, are invalid (malformed): set events.click.format = \"json\"",
+        ),
+        (
+            "events.click.format = \"protobuf\"\nevents.click.framing = \"header\"",
+            b"{}",
+            "are JSON, although their topic has another format, are invalid (malformed): set events.click.format = \"json\"",
+        ),
         (
             "events.click.format = \"avro\"",
             b"\x04r7",

@@ -455,9 +455,7 @@ fn remedy(reason: Reason, place: Option<&DecidingField>) -> String {
         Reason::NotJson if place.is_some() => {
             "send text that is Unicode, without halves of surrogate pairs, and each experiment once".into()
         }
-        Reason::NotJson => "send one JSON object in UTF-8, each field once, nested at most 127 levels deep, without a \
-                            prefix of a schema registry"
-            .into(),
+        Reason::NotJson => "send one JSON object in UTF-8, each field once, nested at most 127 levels deep".into(),
         Reason::Malformed => "write records whose bytes fit the schema of their file".into(),
         Reason::UnknownSchema => "register the schema, or correct [registry] and [schemas]".into(),
         Reason::Tombstone => String::new(),

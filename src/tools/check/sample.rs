@@ -178,7 +178,7 @@ fn percent(part: u64, whole: u64) -> String {
 fn remedy(reason: Reason) -> &'static str {
     match reason {
         Reason::NotJson => {
-            "not_json: send one JSON object in UTF-8, each field once, without a prefix of a schema registry"
+            "not_json: send one JSON object in UTF-8, each field once; if the records are Avro or Protobuf, set events.served.format or events.click.format"
         }
         Reason::Malformed => {
             "malformed: write records whose bytes fit their schema; if they have no prefix of a registry, set events.served.framing or events.click.framing to \"none\""

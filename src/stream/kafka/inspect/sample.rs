@@ -206,13 +206,13 @@ impl Sample {
                     let other = || "it has another format, or lacks the message of these records".to_owned();
                     of_schema.problem.get_or_insert_with(other);
                 }
-                self.record_faults = reader.schemas.record_faults(reader.side);
                 batch.events.push(invalid(reason));
             }
             Some(Located::Ignored) => self.n_other_messages += 1,
             Some(Located::Awaits(_)) => self.n_without_schema += 1,
         }
         self.other_messages = reader.schemas.other_messages(reader.side);
+        self.record_faults = reader.schemas.record_faults(reader.side);
         if batch.events.is_empty() {
             return;
         }
