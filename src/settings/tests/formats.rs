@@ -81,3 +81,22 @@ fn a_user_of_the_registry_has_no_colon() {
         &["registry.username: contains a colon", "registry.token_file"],
     );
 }
+
+/// No registry can name the schema of such records, so all of them would be invalid.
+#[test]
+fn records_that_name_no_schema_of_a_registry_need_a_file() {
+    let registry = "registry.url = \"http://a\"";
+    for framing in ["none", "glue"] {
+        for (topic, format) in [("served", "avro"), ("click", "protobuf")] {
+            let settings = format!(
+                "events.{topic}.format = \"{format}\"\nevents.{topic}.framing = \"{framing}\"\n{registry}"
+            );
+            let fault = format!("events.{topic}.framing: needs schemas.{topic}");
+            check_refused(&settings, &[], &[&fault, &format!("set schemas.{topic}: name")]);
+            let with_file = format!("{settings}\nschemas.{topic} = \"a.proto\"");
+            assert_eq!(config(&with_file, &[]).warnings(), [""; 0]);
+        }
+        // JSON needs no schema.
+        config(&format!("events.served.framing = \"{framing}\""), &[]);
+    }
+}

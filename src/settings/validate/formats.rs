@@ -46,6 +46,7 @@ const FILES: &str =
 pub(super) fn formats(raw: &Raw, report: &mut ErrorReport) -> Formats {
     let (served, click) = (&raw.events.served, &raw.events.click);
     let registry = registry(&raw.registry, report);
+    let is_one_topic = raw.kafka.served_topic.get_ref() == raw.kafka.clicks_topic.get_ref();
     let mut topic = |keys: &Keys, written: Written| {
         let Written {
             format,
@@ -66,7 +67,23 @@ pub(super) fn formats(raw: &Raw, report: &mut ErrorReport) -> Formats {
             let remedy = "write a name such as \"shop.events.Click\"";
             report.refuse(keys.message, message, "is not the full name of a message", remedy);
         }
-        if topic.format != Format::Json && topic.schema.is_none() && registry.is_none() {
+        // In a single topic, the schema of lists applies to clicks.
+        let is_of_file = matches!(topic.framing, Framing::None | Framing::Glue)
+            && !(is_one_topic && keys.schema == CLICK.schema);
+        if topic.format != Format::Json && topic.schema.is_none() && is_of_file {
+            if report.is_sound(keys.schema) {
+                let remedy = format!("set {}: {FILES}", keys.schema);
+                report.refuse(
+                    keys.framing,
+                    framing,
+                    format!(
+                        "needs {}, because no registry has the schemas of such records",
+                        keys.schema
+                    ),
+                    remedy,
+                );
+            }
+        } else if topic.format != Format::Json && topic.schema.is_none() && registry.is_none() {
             let sound = [keys.schema, "registry.url"]
                 .iter()
                 .all(|key| report.is_sound(key));
