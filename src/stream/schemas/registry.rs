@@ -233,25 +233,37 @@ impl RegistryClient {
                     self.attempts.remove(&id);
                     warn!(
                         schema = %id,
-                        "{denial}: records of this schema count as invalid (unknown_schema) until it is registered"
+                        "{denial}: records of this schema count as invalid (unknown_schema) until it is registered{}",
+                        hint(id)
                     );
                     let until = Some(now + ASK_AGAIN);
-                    let fault = denial.to_string();
+                    let fault = format!("{denial}{}", hint(id));
                     self.schemas.arrived(id, Known::Unusable { until, fault }, 0);
                 }
                 (after, false) => {
                     let problem = format!(
-                        "{denial}; after {} s such records count as invalid (unknown_schema)",
-                        after.as_secs()
+                        "{denial}; after {} s such records count as invalid (unknown_schema){}",
+                        after.as_secs(),
+                        hint(id)
                     );
                     self.schemas.failed(id, problem);
                 }
             },
             Err(Failure::Other(error)) => {
                 attempts.failed(now);
-                self.schemas.failed(id, format!("{error:#}"));
+                self.schemas.failed(id, format!("{error:#}{}", hint(id)));
             }
         }
+    }
+}
+
+/// Returns the likely mistake behind an id. Registries count from 1, and an id of 8 bytes starts with zeros.
+fn hint(id: SchemaId) -> &'static str {
+    match id {
+        SchemaId::Id(0) => {
+            "; if Apicurio 2 wrote these records, set events.served.framing (or events.click.framing) = \"apicurio2\""
+        }
+        _ => "",
     }
 }
 
