@@ -63,7 +63,7 @@ pub enum ResultLevel {
 pub enum CheckFailure {
     /// The configuration is invalid, here or on the brokers.
     Configuration,
-    /// The brokers do not answer or deny access.
+    /// The brokers or the registry do not answer or deny access.
     Unavailable,
     /// Records of a sample cannot be read.
     Data,
@@ -265,7 +265,7 @@ fn schema_files(config: &Config) -> Option<Finding> {
         (Ok(_), Some(registry)) => {
             let urls: Vec<String> = registry.urls.iter().map(ToString::to_string).collect();
             Some(Finding::ok(format!(
-                "schemas come from the registry {}; its files can be read",
+                "[registry] is valid; only --connect asks the registry {}, for the schemas of the last records",
                 urls.join(", ")
             )))
         }
@@ -282,7 +282,7 @@ pub fn connect(config: &Config) -> Vec<Finding> {
 }
 
 /// Returns 0 without an error. Otherwise returns a code of sysexits.h: 78 (EX_CONFIG) if something must be fixed, 69
-/// (EX_UNAVAILABLE) if the brokers cannot be asked, or 65 (EX_DATAERR) if records cannot be read.
+/// (EX_UNAVAILABLE) if the brokers or the registry cannot be asked, or 65 (EX_DATAERR) if records cannot be read.
 pub fn exit_code(findings: &[Finding]) -> u8 {
     let has = |fault| {
         findings

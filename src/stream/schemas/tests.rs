@@ -361,7 +361,10 @@ async fn a_registry_that_fails_is_asked_again_until_it_answers() {
     let problem = schemas.problem(id).expect("a problem");
     assert_eq!(
         problem,
-        format!("{}: it answers 500 Internal Server Error", registry.url)
+        format!(
+            "{}: it answers 500 Internal Server Error to /schemas/ids/7: check the log of the registry",
+            registry.url
+        )
     );
     // However long it fails, the record waits.
     until(|| registry.n_asked() >= 3).await;
@@ -941,4 +944,41 @@ fn a_schema_without_the_needed_fields_is_told_apart() {
     assert_eq!(lacks(mapped), Vec::<String>::new());
     let click = "kafka.clicks_topic = \"served\"\nevents.click.request_id = \"id\"\nevents.click.ts = \"id\"\nevents.click.item = \"id\"";
     assert_eq!(lacks(click), Vec::<String>::new());
+}
+
+/// Registries count from 1, so a zero is the start of an id of 8 bytes.
+#[tokio::test]
+async fn a_denial_of_id_0_suggests_the_framing_of_apicurio_2() {
+    let registry = FakeRegistry::start().await;
+    let schemas = registry.client("");
+    for (id, is_hinted) in [(0, true), (7, false)] {
+        let id = SchemaId::Id(id);
+        schemas.ask(id, Format::Avro);
+        let hint = "if Apicurio 2 wrote these records, set events.served.framing";
+        until(|| schemas.problem(id).is_some()).await;
+        let problem = schemas.problem(id).unwrap_or_default();
+        until(|| schemas.is_known(id)).await;
+        let fault = schemas.fault(id).unwrap_or_default();
+        for text in [problem, fault] {
+            assert_eq!(text.contains(hint), is_hinted, "{text}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn tls_on_a_plain_port_suggests_http() {
+    let registry = FakeRegistry::start().await;
+    let authority = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(file.path(), authority.cert.pem()).expect("it is written");
+    let more = format!("registry.ca_file = {:?}", file.path());
+    let schemas = registry.client_of(&registry.url.replace("http://", "https://"), &more);
+    let id = SchemaId::Id(7);
+    schemas.ask(id, Format::Avro);
+    until(|| schemas.problem(id).is_some()).await;
+    let problem = schemas.problem(id).expect("a problem");
+    assert!(
+        problem.ends_with(": if this port has no TLS, write http:// in registry.url"),
+        "{problem}"
+    );
 }

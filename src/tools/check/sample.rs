@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use abgauge_core::engine::event::Reason;
 use abgauge_core::nouns::number_of;
 
-use super::{Finding, ResultLevel};
+use super::{CheckFailure, Finding, ResultLevel};
 use crate::stream::kafka::inspect::Sample;
 use crate::stream::keys::{self, PartitionerVerdict};
 
@@ -140,22 +140,27 @@ fn schemas(sample: &Sample) -> Vec<Finding> {
             findings.push(Finding::new(
                 ResultLevel::Warning,
                 format!(
-                    "topic `{topic}`: schema {id} has no field at {}",
-                    of_schema.lacks.join(", ")
+                    "topic `{topic}`: schema {id} has no field at {}; it has {}",
+                    of_schema.lacks.join(", "),
+                    of_schema.has.join(", ")
                 ),
                 "correct these paths, or write alternatives: { any = [\"old\", \"new\"] }",
             ));
         }
     }
+    let failure = sample.registry_failure.as_deref();
     findings.extend(unread.into_iter().map(|(problem, schemas)| {
-        Finding::new(
-            ResultLevel::Warning,
-            format!(
-                "topic `{topic}`: records of schema {} cannot be read: {problem}",
-                schemas.join(", ")
-            ),
-            "register the schema, or correct [registry]",
-        )
+        // The text of a failure contains its remedy.
+        let (level, remedy) = match failure {
+            Some(failure) if failure == problem => (ResultLevel::Error(CheckFailure::Unavailable), ""),
+            Some(_) => (ResultLevel::Warning, ""),
+            None => (ResultLevel::Warning, "register the schema, or correct [registry]"),
+        };
+        let text = format!(
+            "topic `{topic}`: records of schema {} cannot be read: {problem}",
+            schemas.join(", ")
+        );
+        Finding::new(level, text, remedy)
     }));
     if !read.is_empty() {
         findings.push(Finding::ok(format!(

@@ -435,19 +435,25 @@ fn content(settings: &str, records: &[Vec<u8>]) -> Vec<Finding> {
 fn schemas_that_were_not_asked_for_are_not_listed_as_read() {
     // Port 1 is closed.
     let settings = "events.served.format = \"avro\"\nregistry.url = \"http://127.0.0.1:1\"";
-    let findings = content(settings, &[framed(7), framed(8), framed(9), framed(8)]);
-    let unread = |schemas: &str, problem: &str| {
+    let findings = content(settings, &[framed(7), framed(8), framed(9), framed(8), framed(7)]);
+    let unread = |level: ResultLevel, schemas: &str, problem: &str| {
         findings.iter().any(|finding| {
-            finding.level == ResultLevel::Warning
+            finding.level == level
                 && finding
                     .text
                     .contains(&format!("of schema {schemas} cannot be read: "))
                 && finding.text.contains(problem)
         })
     };
-    assert!(unread("7 (1 record)", "Connection refused"), "{findings:#?}");
+    // The second record of a schema does not hide the failure.
+    let unavailable = ResultLevel::Error(CheckFailure::Unavailable);
+    let refused =
+        "Connection refused (os error 111): check the address in registry.url, and that the registry runs";
+    assert!(unread(unavailable, "7 (2 records)", refused), "{findings:#?}");
     let problem = "not requested, because the registry failed";
-    assert!(unread("8 (2 records), 9 (1 record)", problem), "{findings:#?}");
+    let others = "8 (2 records), 9 (1 record)";
+    assert!(unread(ResultLevel::Warning, others, problem), "{findings:#?}");
+    assert_eq!(exit_code(&findings), 69);
     let is_read = |finding: &Finding| finding.level == ResultLevel::Ok;
     assert!(!findings.iter().any(is_read), "{findings:#?}");
 }

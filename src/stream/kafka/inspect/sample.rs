@@ -61,6 +61,8 @@ pub struct Sample {
     /// Sentence that names the messages of the records, if none has the wanted one.
     pub other_messages: Option<String>,
     pub times: FloatTimes,
+    /// Reason why the registry could not be asked.
+    pub registry_failure: Option<String>,
     /// Schemas that the records name.
     pub schemas: BTreeMap<SchemaId, SchemaUse>,
     /// Reasons why records do not fit the settings of their encoding, each with the fix.
@@ -75,6 +77,8 @@ pub struct SchemaUse {
     pub problem: Option<String>,
     /// Settings and paths that need a field which it does not have.
     pub lacks: Vec<String>,
+    /// Fields that it has, if it lacks some.
+    pub has: Vec<String>,
 }
 
 /// Means to read the records of a sample.
@@ -140,8 +144,10 @@ impl SampleReader {
         if self.schemas.is_known(id) {
             return self.schemas.fault(id);
         }
-        if let Some(failure) = &self.failure {
-            return Some(format!("not requested, because the registry failed: {failure}"));
+        if self.failure.is_some() {
+            // Only the schema that was requested has a problem of its own.
+            let own = self.schemas.problem(id);
+            return Some(own.unwrap_or_else(|| "not requested, because the registry failed".to_owned()));
         }
         let fetched = self.registry.as_mut()?.fetch_once();
         let failure = fetched.err().map(|error| format!("{error:#}"));
@@ -161,6 +167,7 @@ impl Sample {
             n_other_messages: 0,
             other_messages: None,
             times: FloatTimes::default(),
+            registry_failure: None,
             schemas: BTreeMap::new(),
             record_faults: Vec::new(),
         }
@@ -198,6 +205,9 @@ impl Sample {
             Some(Located::Record(raw)) => {
                 if let (Some(of_schema), Some(schema)) = (&mut of_schema, raw.schema) {
                     of_schema.lacks = reader.schemas.lacks(reader.side, schema);
+                    if !of_schema.lacks.is_empty() {
+                        of_schema.has = schema.field_paths();
+                    }
                 }
                 reader.decoder.decode_raw(raw, reader.topic_kind, at, &mut batch);
             }
@@ -212,6 +222,7 @@ impl Sample {
             Some(Located::Awaits(_)) => self.n_without_schema += 1,
         }
         self.other_messages = reader.schemas.other_messages(reader.side);
+        self.registry_failure.clone_from(&reader.failure);
         self.record_faults = reader.schemas.record_faults(reader.side);
         if batch.events.is_empty() {
             return;

@@ -352,7 +352,7 @@ impl Session {
     async fn get_from(&self, url: &HttpUrl, path: &str) -> Result<Option<Vec<u8>>, Trouble> {
         let request = self.request(url, path).map_err(Trouble::Answer)?;
         let answer = self.client.request(request).await;
-        let answer = answer.map_err(|error| Trouble::Unreachable(with_causes(error)))?;
+        let answer = answer.map_err(|error| Trouble::Unreachable(with_remedy(url, &with_causes(error))))?;
         self.body(answer.map(Body::new), path)
             .await
             .map_err(Trouble::Answer)
@@ -407,7 +407,9 @@ impl Session {
             status if status.is_redirection() => Err(anyhow!(
                 "it answers {status}, and redirects are not followed: set registry.url to the final address"
             )),
-            status => Err(anyhow!("it answers {status}")),
+            status => Err(anyhow!(
+                "it answers {status} to {path}: check the log of the registry"
+            )),
         }
     }
 }
@@ -489,7 +491,8 @@ fn text(body: Vec<u8>) -> anyhow::Result<String> {
 }
 
 fn parsed<T: DeserializeOwned>(body: &[u8]) -> anyhow::Result<T> {
-    serde_json::from_slice(body).context("registry.url does not answer like a schema registry")
+    serde_json::from_slice(body)
+        .context("it does not answer like a schema registry: check the path in registry.url")
 }
 
 /// Returns an error with the messages of all its causes.
@@ -501,6 +504,23 @@ fn with_causes(error: hyper_util::client::legacy::Error) -> anyhow::Error {
         true => error,
         false => anyhow!(causes.join(": ")),
     }
+}
+
+/// Adds to the error of a connection what to check.
+fn with_remedy(url: &HttpUrl, error: &anyhow::Error) -> anyhow::Error {
+    let text = error.to_string();
+    let has = |parts: &[&str]| parts.iter().any(|part| text.contains(part));
+    let remedy = match () {
+        () if url.is_tls() && has(&["tls handshake eof", "InvalidContentType"]) => {
+            "if this port has no TLS, write http:// in registry.url"
+        }
+        () if url.is_tls() && has(&["certificate"]) => {
+            "check registry.ca_file, the authorities that signed its certificate, and the name in registry.url"
+        }
+        () if has(&["dns error"]) => "check the name in registry.url, and that it resolves on this machine",
+        () => "check the address in registry.url, and that the registry runs",
+    };
+    anyhow!("{text}: {remedy}")
 }
 
 fn authorization(credentials: &RegistryCredentials) -> Result<HeaderValue, UnusableFile> {
