@@ -231,6 +231,21 @@ impl<'i> Layers<'i, '_> {
         if let Some(near) = nearest(name, known.keys().map(String::as_str)) {
             return format!("did you mean `{near}`?");
         }
+        // A section may have a word before its name, such as `schema_registry`.
+        if let Some((_, end)) = name.rsplit_once('_').filter(|_| section.is_empty())
+            && known.contains_key(end)
+        {
+            return format!("did you mean `{end}`?");
+        }
+        // The name may be one of a table in this section.
+        let tables: Vec<String> = known
+            .iter()
+            .filter(|(_, settings)| settings.get(name).is_some())
+            .map(|(table, _)| format!("`{name}` under [{}]", join(section, table)))
+            .collect();
+        if !tables.is_empty() {
+            return format!("did you mean {}?", tables.join(" or "));
+        }
         // The name may be right, but in the wrong section.
         let elsewhere = |(home, settings): (&String, &Value)| {
             let names = settings.as_object()?.keys().map(String::as_str);

@@ -29,6 +29,7 @@ impl Config {
             self.webhook_in_the_open(),
             self.idle_webhook(),
             self.registry_in_the_open(),
+            self.unused_registry(),
             self.two_credentials(),
         ];
         let remarks = remarks.into_iter().chain(self.unused_schemas());
@@ -167,6 +168,18 @@ impl Config {
         Some(format!(
             "registry.url ({url}) is without TLS, so its credentials can be intercepted: use https://"
         ))
+    }
+
+    /// Warns about a registry if both topics have JSON, which needs no schemas.
+    fn unused_registry(&self) -> Option<String> {
+        let is_unused = self
+            .formats
+            .topics
+            .iter()
+            .all(|topic| topic.format == Format::Json);
+        (is_unused && self.formats.registry.is_some()).then(|| {
+            "[registry] has no effect, because both topics have JSON: set events.served.format or events.click.format to \"avro\" or \"protobuf\", or remove it".to_owned()
+        })
     }
 
     /// Warns about a password that is not used, because there is a token.

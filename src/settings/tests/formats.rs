@@ -100,3 +100,39 @@ fn records_that_name_no_schema_of_a_registry_need_a_file() {
         config(&format!("events.served.framing = \"{framing}\""), &[]);
     }
 }
+
+#[test]
+fn a_registry_without_effect_is_named() {
+    let warnings =
+        |settings: &str| config(&format!("registry.url = \"http://a\"\n{settings}"), &[]).warnings();
+    let warning = "[registry] has no effect, because both topics have JSON";
+    let of_json = warnings("");
+    assert!(
+        of_json.len() == 1 && of_json[0].starts_with(warning),
+        "{of_json:?}"
+    );
+    assert_eq!(warnings("events.click.format = \"protobuf\""), [""; 0]);
+}
+
+#[test]
+fn likely_mistakes_about_formats_are_answered_with_the_setting() {
+    for (settings, fragments) in [
+        (
+            "events.format = \"avro\"",
+            ["`format` under [events.served]", "`format` under [events.click]"],
+        ),
+        (
+            "events.served.format = \"json_schema\"",
+            [
+                "events.served.format: is not the name of a format",
+                "write \"json\": records with a JSON Schema are JSON",
+            ],
+        ),
+        (
+            "schema_registry.url = \"http://a\"",
+            ["there is no such setting", "did you mean `registry`?"],
+        ),
+    ] {
+        check_refused(settings, &[], &fragments);
+    }
+}

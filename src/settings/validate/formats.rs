@@ -55,7 +55,7 @@ pub(super) fn formats(raw: &Raw, report: &mut ErrorReport) -> Formats {
             schema,
         } = written;
         let topic = TopicFormat {
-            format: choice(keys.format, format, &Format::ALL, report).unwrap_or_default(),
+            format: format_of(keys.format, format, report),
             message: message.as_ref().map(|message| message.get_ref().clone()),
             framing: choice(keys.framing, framing, &Framing::ALL, report).unwrap_or_default(),
             schema: path(keys.schema, schema, report),
@@ -131,6 +131,18 @@ pub(super) fn formats(raw: &Raw, report: &mut ErrorReport) -> Formats {
         }
     }
     Formats { topics, registry }
+}
+
+fn format_of(key: &str, format: &Spanned<String>, report: &mut ErrorReport) -> Format {
+    // The name of such schemas in a registry.
+    let name = format.get_ref().to_lowercase();
+    if ["json_schema", "json-schema", "jsonschema"].contains(&&*name) {
+        let remedy =
+            "write \"json\": records with a JSON Schema are JSON, and abgauge does not need the schema";
+        report.refuse(key, format, "is not the name of a format", remedy);
+        return Format::Json;
+    }
+    choice(key, format, &Format::ALL, report).unwrap_or_default()
 }
 
 /// Returns whether a text can be the name of a Protobuf message with its package.
