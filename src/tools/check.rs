@@ -19,6 +19,7 @@ mod tests;
 use std::io::{self, Write};
 use std::sync::Arc;
 
+use abgauge_core::engine::event::Side;
 use abgauge_core::nouns::number_of;
 
 use crate::clock::Clock;
@@ -252,25 +253,41 @@ fn webhook_files(config: &Config) -> Option<Finding> {
 }
 
 /// Checks the files named under `[schemas]` and `[registry]`. The registry is not asked.
-fn schema_files(config: &Config) -> Option<Finding> {
+fn schema_files(config: &Config) -> Vec<Finding> {
     let formats = &config.formats;
-    let has_files = formats.topics.iter().any(|topic| topic.schema.is_some());
-    let opened = Schemas::open(config).and_then(|schemas| RegistryClient::open(&Arc::new(schemas)));
-    match (opened, &formats.registry) {
-        (Err(fault), _) => Some(Finding::new(
-            ResultLevel::Error(CheckFailure::Configuration),
-            fault.to_string(),
-            fault.remedy,
-        )),
-        (Ok(_), Some(registry)) => {
-            let urls: Vec<String> = registry.urls.iter().map(ToString::to_string).collect();
-            Some(Finding::ok(format!(
-                "[registry] is valid; only --connect asks the registry {}, for the schemas of the last records",
-                urls.join(", ")
-            )))
+    let opened = Schemas::open(config).and_then(|schemas| {
+        let schemas = Arc::new(schemas);
+        RegistryClient::open(&schemas)?;
+        Ok(schemas)
+    });
+    let schemas = match opened {
+        Ok(schemas) => schemas,
+        Err(fault) => {
+            let level = ResultLevel::Error(CheckFailure::Configuration);
+            return vec![Finding::new(level, fault.to_string(), fault.remedy)];
         }
-        (Ok(_), None) => has_files.then(|| Finding::ok("the files of [schemas] can be read")),
+    };
+    let mut findings = Vec::new();
+    if let Some(registry) = &formats.registry {
+        let urls: Vec<String> = registry.urls.iter().map(ToString::to_string).collect();
+        findings.push(Finding::ok(format!(
+            "[registry] is valid; only --connect asks the registry {}, for the schemas of the last records",
+            urls.join(", ")
+        )));
+    } else if formats.topics.iter().any(|topic| topic.schema.is_some()) {
+        findings.push(Finding::ok("the files of [schemas] can be read"));
     }
+    for (setting, side) in [("schemas.served", Side::Served), ("schemas.click", Side::Clicks)] {
+        if let Some((lacks, has)) = schemas.lacks_of_file(side) {
+            let text = format!(
+                "{setting} has no field at {}; it has {}",
+                lacks.join(", "),
+                has.join(", ")
+            );
+            findings.push(Finding::new(ResultLevel::Warning, text, sample::CORRECT_PATHS));
+        }
+    }
+    findings
 }
 
 /// Inspects the cluster without changing it. Takes some seconds.

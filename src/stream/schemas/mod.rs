@@ -237,6 +237,16 @@ impl Schemas {
         if is_of_other { Vec::new() } else { lacks }
     }
 
+    /// Returns the settings whose paths lead to no field of the schema in a topic's file, and the fields that it has.
+    pub fn lacks_of_file(&self, side: Side) -> Option<(Vec<String>, Vec<String>)> {
+        let message = self.formats.topics[side as usize].message.as_deref();
+        let is_unused = self.is_one_topic && side == Side::Clicks;
+        let file = self.files[side as usize].as_ref().filter(|_| !is_unused)?;
+        let schema = file.schema(message)?;
+        let lacks = self.lacks(side, schema);
+        (!lacks.is_empty()).then(|| (lacks, schema.field_paths()))
+    }
+
     /// Logs once for each schema that it lacks fields.
     fn report_lacks(&self, side: Side, id: Option<SchemaId>, schema: &Schema) {
         let lacks = self.lacks(side, schema);

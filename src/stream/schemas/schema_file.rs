@@ -51,6 +51,7 @@ impl SchemaFile {
     /// It is not a schema of this format.
     pub fn of_file(format: Format, bytes: &[u8]) -> Result<SchemaFile, SchemaFault> {
         match (format, std::str::from_utf8(bytes)) {
+            (_, Ok(text)) if text.trim_ascii().is_empty() => Err(SchemaFault("is empty".to_owned())),
             // A descriptor set begins with the byte 10, and may be UTF-8 by chance.
             (Format::Protobuf, Ok(text)) if bytes.first() != Some(&b'\n') || text.contains("syntax") => {
                 SchemaFile::parse(format, text, &[])
@@ -80,7 +81,9 @@ impl SchemaFile {
                 })
             }
             Format::Protobuf => ProtobufFile::parse(text, references).map(SchemaFile::Protobuf),
-            Format::Json => Err(SchemaFault("is of JSON".to_owned())),
+            Format::Json => Err(SchemaFault(
+                "is a JSON Schema: set the format of its topic to \"json\", events.served.format or events.click.format".to_owned(),
+            )),
         }
     }
 
@@ -100,6 +103,16 @@ impl SchemaFile {
         match self {
             SchemaFile::Avro { .. } => String::new(),
             SchemaFile::Protobuf(file) => file.names().take(MAX_NAMES).collect::<Vec<_>>().join(", "),
+        }
+    }
+
+    /// Returns the schema of records without framing: the Avro type, or this message, or the only one.
+    pub fn schema(&self, message: Option<&str>) -> Option<&Schema> {
+        match self {
+            SchemaFile::Avro { schema, .. } => Some(schema),
+            SchemaFile::Protobuf(file) => message
+                .map_or_else(|| file.only(), |name| file.by_name(name))
+                .map(|it| &**it),
         }
     }
 

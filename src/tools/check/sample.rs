@@ -10,6 +10,10 @@ use super::{CheckFailure, Finding, ResultLevel};
 use crate::stream::kafka::inspect::Sample;
 use crate::stream::keys::{self, PartitionerVerdict};
 
+/// Remedy for paths that a schema lacks.
+pub(super) const CORRECT_PATHS: &str =
+    "correct these paths, or write alternatives: { any = [\"old\", \"new\"] }";
+
 /// Checks how topics are keyed. Returns the faults, and for each topic its partitioner or that it cannot be detected.
 pub(super) fn keys(samples: &[&Sample]) -> Vec<Finding> {
     let audits: Vec<_> = samples.iter().map(|sample| &sample.keys).collect();
@@ -144,7 +148,7 @@ fn schemas(sample: &Sample) -> Vec<Finding> {
                     of_schema.lacks.join(", "),
                     of_schema.has.join(", ")
                 ),
-                "correct these paths, or write alternatives: { any = [\"old\", \"new\"] }",
+                CORRECT_PATHS,
             ));
         }
     }

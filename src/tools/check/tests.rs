@@ -474,3 +474,41 @@ fn records_of_other_messages_are_named() {
     let is_named = |finding: &Finding| finding.level == ResultLevel::Warning && finding.text == named;
     assert!(findings.iter().any(is_named), "{findings:#?}");
 }
+
+/// Without a connection, the schema in a file shows already that no record can be read.
+#[test]
+fn a_schema_file_that_lacks_fields_of_the_events_is_reported_with_those_it_has() {
+    let file = tempfile::NamedTempFile::with_suffix(".avsc").expect("a file");
+    let fields = r#"[{"name":"request_id","type":"string"},{"name":"time","type":"long"},{"name":"items","type":{"type":"array","items":"string"}}]"#;
+    let schema = format!(r#"{{"type":"record","name":"List","fields":{fields}}}"#);
+    std::fs::write(file.path(), schema).expect("it is written");
+    let findings = |more: &str| {
+        let text = format!(
+            "kafka.brokers = \"b:1\"\nevents.served.format = \"avro\"\nschemas.served = {:?}\n{more}",
+            file.path()
+        );
+        let config = crate::settings::load_text("abgauge.toml", &text, std::iter::empty()).expect("valid");
+        findings(&config, false)
+    };
+    let named = "schemas.served has no field at events.served.ts = \"ts\"; it has request_id, time, items";
+    let is_named = |findings: &[Finding]| {
+        findings
+            .iter()
+            .any(|finding| finding.level == ResultLevel::Warning && finding.text.starts_with(named))
+    };
+    let found = findings("");
+    assert!(is_named(&found), "{found:#?}");
+    assert!(!is_named(&findings("events.served.ts = \"time\"")));
+}
+
+#[test]
+fn an_empty_schema_file_is_reported_as_empty() {
+    let file = tempfile::NamedTempFile::with_suffix(".desc").expect("a file");
+    let text = format!(
+        "kafka.brokers = \"b:1\"\nevents.served.format = \"protobuf\"\nschemas.served = {:?}",
+        file.path()
+    );
+    let config = crate::settings::load_text("abgauge.toml", &text, std::iter::empty()).expect("valid");
+    let found = printed(&findings(&config, false));
+    assert!(found.contains(".desc: the schema is empty"), "{found}");
+}
