@@ -149,6 +149,15 @@ fn input_without_events_fails_with_the_expected_format() {
         ),
         (r#"{"type":"view"}"#, "no served list was found"),
         (
+            r#"{"type":"served","request_id":"r","ts":1,"experiments":{"e":"a"},"items":["i"]}"#,
+            "no served list can be read: all were refused (ts_range 1): `abgauge check --sample FILE` shows the error and the fix of each",
+        ),
+        (
+            &list("r", MIDNIGHT_MS, r#"{"e":"a"}"#).replace("\"type\"", "\"kind\""),
+            "no line can be read as an event: `abgauge check --sample FILE` shows the field that each lacks; if lists and clicks are in separate \
+             files without \"type\", name them: --lists FILE --clicks FILE",
+        ),
+        (
             &nobody,
             "no served list names an experiment: \"experiments\":{\"NAME\":\"ARM\"} is expected",
         ),
