@@ -40,6 +40,7 @@
 //! ```
 
 mod comparison;
+mod directories;
 mod evaluation;
 mod groups;
 mod ordered;

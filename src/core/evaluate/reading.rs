@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::{mem, path};
 
+use super::directories;
 use super::groups::Groups;
 use super::source::{self, EventFields, LongLines, Records, TableRow, Watch};
 use super::{Options, UnreadableLines};
@@ -123,6 +124,9 @@ impl RecordReader {
     ) -> anyhow::Result<()> {
         let name = source::name(path);
         let (shape, further) = (self.shape.clone(), self.further_paths());
+        if let Some(further) = &mut self.further {
+            further.enter(path);
+        }
         let fields = EventFields {
             shape: shape.as_ref(),
             kind,
@@ -306,6 +310,8 @@ impl Filter {
 pub(super) struct Further {
     /// Paths of the filters, then the path of the groups.
     paths: Vec<Path>,
+    /// Value of each path in the names of the directories around the file.
+    of_directories: Vec<Option<String>>,
     fields: FurtherFields,
     /// Filters, in the order of their paths.
     pub filters: Vec<Filter>,
@@ -322,12 +328,22 @@ impl Further {
         let paths: Vec<Path> = paths.chain(by.map(|by| &by.field)).cloned().collect();
         (!paths.is_empty()).then(|| Further {
             fields: FurtherFields::new(&paths),
+            of_directories: vec![None; paths.len()],
             paths,
             filters: options.filters.iter().map(Filter::new).collect(),
             groups: by.map(|by| Groups::new(by, options, ranking)),
             n_unselected: 0,
             n_unselected_clicks: 0,
         })
+    }
+
+    /// Starts a file.
+    fn enter(&mut self, file: &path::Path) {
+        let value = |path: &Path| match path.names() {
+            [name] => directories::value(file, name),
+            _ => None,
+        };
+        self.of_directories = self.paths.iter().map(value).collect();
     }
 
     /// Decodes a record. Lists that are not selected become ignored events, and so do the clicks in them.
@@ -340,7 +356,12 @@ impl Further {
         batch: &mut Batch,
     ) {
         let events = decoder.decode_with(&self.fields, record, kind, at, batch);
-        for (range, texts) in events {
+        for (range, mut texts) in events {
+            for (text, of_directory) in texts.iter_mut().zip(&self.of_directories) {
+                if text.is_none() {
+                    text.clone_from(of_directory);
+                }
+            }
             let mut of_filters = self.filters.iter().zip(&texts);
             let is_selected = of_filters.all(|(filter, text)| text.as_ref() == Some(&filter.wanted));
             if is_list(batch, range.start) && !is_selected {
