@@ -40,6 +40,7 @@
 //! ```
 
 mod comparison;
+mod directories;
 mod evaluation;
 mod groups;
 mod ordered;
@@ -394,9 +395,14 @@ impl Evaluator {
         let total = totals(ledger.total());
         let comparisons = compared.map(|compared| compared.comparisons(ledger.total(), &beside, half));
         let exact = !overflowed && !ledger.overflowed();
-        let (n_unselected, n_unselected_clicks, groups) = match self.records.further {
-            Some(further) => (further.n_unselected, further.n_unselected_clicks, further.groups),
-            None => (0, 0, None),
+        let (n_unselected, n_unselected_clicks, filters, groups) = match self.records.further {
+            Some(further) => (
+                further.n_unselected,
+                further.n_unselected_clicks,
+                further.filters,
+                further.groups,
+            ),
+            None => (0, 0, Vec::new(), None),
         };
         Evaluation {
             total,
@@ -408,8 +414,10 @@ impl Evaluator {
             n_lists: account.n_lists,
             n_unselected,
             n_unselected_clicks,
+            filters,
             n_lists_without_arm: account.n_lists_without_arm,
             n_refused_clicks: account.n_refused_clicks,
+            refused_lists: account.refused_lists,
             unlisted,
             float_times: account.float_times,
             exact,

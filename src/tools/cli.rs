@@ -276,9 +276,9 @@ pub struct CheckArgs {
     /// Create the topic of stored state if it does not exist, then check the cluster
     #[arg(long, conflicts_with_all = ["sample", "suggest"])]
     pub create_topics: bool,
-    /// Show how the events of a file are read, and why one is refused; `-` for standard input
+    /// Show how the events of a file, a directory or a quoted pattern are read, and why one is refused; `-` for standard input
     ///
-    /// The file has records like those of the topics, in any format that `abgauge evaluate` reads. It is read with the section `events`, `join.max_items`
+    /// A file has records like those of the topics, in any format that `abgauge evaluate` reads. Files are read with the section `events`, `join.max_items`
     /// and `join.max_experiments` of the configuration. Brokers need not be set. The first ten of each outcome are shown; all are
     /// counted.
     #[arg(long, value_name = "FILE", group = "records")]

@@ -57,6 +57,83 @@ fn files_of_each_writer_have_the_same_values() {
     }
 }
 
+/// `--suggest` reads columns of any type, but `evaluate` reads ids only from columns of their types.
+#[test]
+fn a_column_that_evaluate_refuses_is_refused_by_suggest() {
+    use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
+    use parquet::file::writer::SerializedFileWriter;
+    use parquet::schema::parser::parse_message_type;
+
+    let dir = TempDir::new().expect("a directory");
+    let path = dir.path().join("lists.parquet");
+    let schema = "message m { REQUIRED BYTE_ARRAY type (UTF8); REQUIRED DOUBLE request_id; REQUIRED INT64 ts; \
+                  REQUIRED BYTE_ARRAY experiments (UTF8); REQUIRED BYTE_ARRAY items (UTF8); REQUIRED BYTE_ARRAY item (UTF8); }";
+    let schema = parse_message_type(schema).expect("a schema").into();
+    let file = fs::File::create(&path).expect("a file");
+    let mut writer = SerializedFileWriter::new(file, schema, Default::default()).expect("a writer");
+    let mut rows = writer.next_row_group().expect("rows");
+    let is_list = |n: i32| n % 2 == 0;
+    let text = |of_list: &str, of_click: &str| -> Vec<ByteArray> {
+        (0..40)
+            .map(|n| ByteArray::from(if is_list(n) { of_list } else { of_click }))
+            .collect()
+    };
+    let texts = [
+        text("served", "click"),
+        text(r#"{"e":"a"}"#, "{}"),
+        text(r#"["i","j"]"#, "[]"),
+        text("", "j"),
+    ];
+    let mut texts = texts.iter();
+    while let Some(mut column) = rows.next_column().expect("a column") {
+        match column.untyped() {
+            parquet::column::writer::ColumnWriter::DoubleColumnWriter(_) => {
+                let ids: Vec<f64> = (0..40).map(|n| f64::from(n / 2)).collect();
+                column
+                    .typed::<DoubleType>()
+                    .write_batch(&ids, None, None)
+                    .expect("ids");
+            }
+            parquet::column::writer::ColumnWriter::Int64ColumnWriter(_) => {
+                column
+                    .typed::<Int64Type>()
+                    .write_batch(&[1_763_596_800_000; 40], None, None)
+                    .expect("times");
+            }
+            _ => {
+                let text = texts.next().expect("as many as columns of text");
+                column
+                    .typed::<ByteArrayType>()
+                    .write_batch(text, None, None)
+                    .expect("text");
+            }
+        }
+        column.close().expect("a column");
+    }
+    rows.close().expect("rows");
+    writer.close().expect("a file");
+    let path = path.to_str().expect("UTF-8");
+    for arguments in [
+        &["evaluate", path][..],
+        &["check", "--sample", path],
+        &["check", "--sample", path, "--suggest"],
+    ] {
+        let ran = run(arguments);
+        assert_eq!(
+            (ran.code, &*ran.stdout),
+            (Some(65), ""),
+            "{arguments:?}: {}",
+            ran.stderr
+        );
+        assert!(
+            ran.stderr
+                .contains("column request_id is `REQUIRED DOUBLE request_id`"),
+            "{arguments:?}: {}",
+            ran.stderr
+        );
+    }
+}
+
 /// parquet-avro drops the logical type `timestamp-nanos` from the schema of the file.
 #[test]
 fn nanoseconds_without_a_unit_are_refused_with_a_fix() {

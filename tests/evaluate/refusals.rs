@@ -149,6 +149,15 @@ fn input_without_events_fails_with_the_expected_format() {
         ),
         (r#"{"type":"view"}"#, "no served list was found"),
         (
+            r#"{"type":"served","request_id":"r","ts":1,"experiments":{"e":"a"},"items":["i"]}"#,
+            "no served list can be read: all were refused (ts_range 1): `abgauge check --sample FILE` shows the error and the fix of each",
+        ),
+        (
+            &list("r", MIDNIGHT_MS, r#"{"e":"a"}"#).replace("\"type\"", "\"kind\""),
+            "no line can be read as an event: `abgauge check --sample FILE` shows the field that each lacks; if lists and clicks are in separate \
+             files without \"type\", name them: --lists FILE --clicks FILE",
+        ),
+        (
             &nobody,
             "no served list names an experiment: \"experiments\":{\"NAME\":\"ARM\"} is expected",
         ),
@@ -269,6 +278,53 @@ fn an_oversized_line_is_reported_with_its_size_and_the_bound() {
     let ran = run_with_input(&["evaluate", "-"], &[two_arms(), long].join("\n"));
     assert!(ran.stderr.contains(&reported), "{reported}: {}", ran.stderr);
     assert_eq!(ran.code, Some(0));
+}
+
+#[test]
+fn a_sample_may_be_a_directory_or_a_pattern() {
+    let dir = temporary_dir();
+    // One file of clicks would fill the sample of --suggest.
+    let many: Vec<String> = (0..2500)
+        .map(|n| click(&n.to_string(), MIDNIGHT_MS, "i"))
+        .collect();
+    let lists: Vec<String> = (0..40)
+        .map(|n| list(&n.to_string(), MIDNIGHT_MS, r#"{"e":"a"}"#))
+        .collect();
+    for (name, lines) in [("clicks.jsonl", &many), ("lists.jsonl", &lists)] {
+        std::fs::write(dir.path().join(name), lines.join("\n")).expect("a file");
+    }
+    let tree = dir.path().to_str().expect("UTF-8");
+    for sample in [tree, &format!("{tree}/*.jsonl")] {
+        let ran = run(&["check", "--sample", sample]);
+        for shown in [
+            &format!("{tree}/lists.jsonl: line 1: served list 0")[..],
+            "records: 2540; served lists: 40, clicks: 2500,",
+        ] {
+            assert!(ran.stdout.contains(shown), "{}{}", ran.stdout, ran.stderr);
+        }
+        let ran = run(&["check", "--sample", sample, "--suggest"]);
+        let shown = "# records: 1040; with it, served lists: 40, clicks: 1000, ignored: 0, refused: 0; further records";
+        assert!(ran.stdout.contains(shown), "{}{}", ran.stdout, ran.stderr);
+    }
+    let ran = run(&["check", "--sample", "s3://logs/a.jsonl"]);
+    let remedy = "aws s3 cp 's3://logs/a.jsonl' - | abgauge check --sample -";
+    assert!(
+        ran.code == Some(1) && ran.stderr.contains(remedy),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn a_record_in_avro_is_checked_in_its_topic() {
+    let remedy = "topic: abgauge check --connect";
+    let ran = run_with_input(&["check", "--sample", "-"], "\0\0\0\0\u{1}\u{c}served\u{4}r1");
+    assert!(
+        ran.code == Some(65) && format!("{}{}", ran.stdout, ran.stderr).contains(remedy),
+        "{}{}",
+        ran.stdout,
+        ran.stderr
+    );
 }
 
 /// The first message used to be that the sample has no record, or that the line is not JSON.

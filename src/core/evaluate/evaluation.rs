@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::UnreadableLines;
 use super::comparison::ExperimentComparison;
+use super::reading::Filter;
 use crate::engine::Arm;
 use crate::engine::event::Reason;
 use crate::engine::float_times::FloatTimes;
@@ -61,10 +62,14 @@ pub struct Evaluation {
     pub n_unselected: u64,
     /// Clicks in such lists, which count as ignored too.
     pub n_unselected_clicks: u64,
+    /// Filters of lists, with what they found in lists that were not selected.
+    pub filters: Vec<Filter>,
     /// Served lists that name no experiment, and so count in no arm.
     pub n_lists_without_arm: u64,
     /// Clicks that could not be read, as far as an unreadable line can be recognized as a click.
     pub n_refused_clicks: u64,
+    /// Lists that could not be read, by reason, as far as an unreadable line can be recognized as a list.
+    pub refused_lists: BTreeMap<Reason, u64>,
     /// Arms without an accepted list, with the number of their refused lists.
     pub unlisted: BTreeMap<Arm, u64>,
     /// Number of lists, and of list times that a 32-bit float can represent.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::{mem, path};
 
+use super::directories;
 use super::groups::Groups;
 use super::source::{self, EventFields, LongLines, Records, TableRow, Watch};
 use super::{Options, UnreadableLines};
@@ -47,6 +48,8 @@ pub(super) struct LineAccount {
     pub served_ms: Option<(i64, i64)>,
     pub n_lists_without_arm: u64,
     pub n_refused_clicks: u64,
+    /// Refused lists by reason.
+    pub refused_lists: BTreeMap<Reason, u64>,
     /// Statistics on the times of lists.
     pub float_times: FloatTimes,
     pub unreadable: BTreeMap<Reason, UnreadableLines>,
@@ -60,6 +63,9 @@ impl LineAccount {
         self.n_lists += later.n_lists;
         self.n_lists_without_arm += later.n_lists_without_arm;
         self.n_refused_clicks += later.n_refused_clicks;
+        for (reason, n) in later.refused_lists {
+            *self.refused_lists.entry(reason).or_default() += n;
+        }
         self.float_times.add(later.float_times);
         if let Some(served_ms) = later.served_ms {
             self.see_lists(served_ms);
@@ -118,6 +124,9 @@ impl RecordReader {
     ) -> anyhow::Result<()> {
         let name = source::name(path);
         let (shape, further) = (self.shape.clone(), self.further_paths());
+        if let Some(further) = &mut self.further {
+            further.enter(path);
+        }
         let fields = EventFields {
             shape: shape.as_ref(),
             kind,
@@ -179,7 +188,11 @@ impl RecordReader {
         for event in &self.batch.events[start..] {
             match &event.body {
                 Body::Invalid(reason, _) => {
-                    account.n_refused_clicks += u64::from(is_click(record, kind, &self.decoder));
+                    match kind_of_refused(record, kind, &self.decoder) {
+                        Some(Kind::Served) => *account.refused_lists.entry(*reason).or_default() += 1,
+                        Some(Kind::Click) => account.n_refused_clicks += 1,
+                        None => {}
+                    }
                     let unreadable = account.unreadable.entry(*reason).or_default();
                     unreadable.n += 1;
                     if unreadable.places.len() < MAX_PLACES {
@@ -227,6 +240,9 @@ impl RecordReader {
             if let Some((ours, theirs)) = self.further.as_mut().zip(reader.further) {
                 ours.n_unselected += theirs.n_unselected;
                 ours.n_unselected_clicks += theirs.n_unselected_clicks;
+                for (filter, found) in ours.filters.iter_mut().zip(theirs.filters) {
+                    filter.find(found.found.as_ref());
+                }
             }
         }
         accounts.sort_by_key(|(file, _)| *file);
@@ -265,13 +281,40 @@ impl<F: FnMut(&mut RecordReader)> Records for FileRecords<'_, F> {
     }
 }
 
+/// Text that a field must have, and what it has instead.
+pub struct Filter {
+    pub field: String,
+    pub wanted: String,
+    /// Text of the field in a list that was not selected, another than the wanted one if there is one.
+    pub found: Option<String>,
+}
+
+impl Filter {
+    fn new((field, wanted): &(Path, String)) -> Filter {
+        Filter {
+            field: field.to_string(),
+            wanted: wanted.clone(),
+            found: None,
+        }
+    }
+
+    fn find(&mut self, text: Option<&String>) {
+        let is_another = self.found.as_ref().is_some_and(|found| *found != self.wanted);
+        if let Some(text) = text.filter(|_| !is_another) {
+            self.found = Some(text.clone());
+        }
+    }
+}
+
 /// Fields that select and group lists.
 pub(super) struct Further {
     /// Paths of the filters, then the path of the groups.
     paths: Vec<Path>,
+    /// Value of each path in the names of the directories around the file.
+    of_directories: Vec<Option<String>>,
     fields: FurtherFields,
-    /// Texts of the filters, in the order of their paths.
-    wanted: Vec<String>,
+    /// Filters, in the order of their paths.
+    pub filters: Vec<Filter>,
     pub groups: Option<Groups>,
     pub n_unselected: u64,
     /// Clicks in lists that were not selected.
@@ -285,12 +328,22 @@ impl Further {
         let paths: Vec<Path> = paths.chain(by.map(|by| &by.field)).cloned().collect();
         (!paths.is_empty()).then(|| Further {
             fields: FurtherFields::new(&paths),
+            of_directories: vec![None; paths.len()],
             paths,
-            wanted: options.filters.iter().map(|(_, wanted)| wanted.clone()).collect(),
+            filters: options.filters.iter().map(Filter::new).collect(),
             groups: by.map(|by| Groups::new(by, options, ranking)),
             n_unselected: 0,
             n_unselected_clicks: 0,
         })
+    }
+
+    /// Starts a file.
+    fn enter(&mut self, file: &path::Path) {
+        let value = |path: &Path| match path.names() {
+            [name] => directories::value(file, name),
+            _ => None,
+        };
+        self.of_directories = self.paths.iter().map(value).collect();
     }
 
     /// Decodes a record. Lists that are not selected become ignored events, and so do the clicks in them.
@@ -303,14 +356,20 @@ impl Further {
         batch: &mut Batch,
     ) {
         let events = decoder.decode_with(&self.fields, record, kind, at, batch);
-        for (range, texts) in events {
-            let of_filters = self.wanted.iter().zip(&texts);
-            let is_selected = of_filters
-                .into_iter()
-                .all(|(wanted, text)| text.as_ref() == Some(wanted));
+        for (range, mut texts) in events {
+            for (text, of_directory) in texts.iter_mut().zip(&self.of_directories) {
+                if text.is_none() {
+                    text.clone_from(of_directory);
+                }
+            }
+            let mut of_filters = self.filters.iter().zip(&texts);
+            let is_selected = of_filters.all(|(filter, text)| text.as_ref() == Some(&filter.wanted));
             if is_list(batch, range.start) && !is_selected {
                 self.n_unselected += 1;
                 self.n_unselected_clicks += range.len() as u64 - 1;
+                for (filter, text) in self.filters.iter_mut().zip(&texts) {
+                    filter.find(text.as_ref());
+                }
                 batch.events[range]
                     .iter_mut()
                     .for_each(|event| event.body = Body::Ignored);
@@ -344,14 +403,18 @@ fn is_list(batch: &Batch, event: usize) -> bool {
     }
 }
 
-/// Returns true if a record that cannot be read is a click. It is slow.
+/// Returns the kind of a record that cannot be read, if a field of that kind is the reason. It is slow.
 #[cold]
-fn is_click(record: RawRecord, kind: Option<Kind>, decoder: &Decoder) -> bool {
-    let of_click = |event: &Explained| match event {
+fn kind_of_refused(record: RawRecord, kind: Option<Kind>, decoder: &Decoder) -> Option<Kind> {
+    let of_event = |event: &Explained| match event {
         Explained::Refused {
             place: Some(place), ..
-        } => place.setting.starts_with("click."),
-        _ => false,
+        } => match place.setting.split_once('.') {
+            Some(("served", _)) => Some(Kind::Served),
+            Some(("click", _)) => Some(Kind::Click),
+            _ => None,
+        },
+        _ => None,
     };
-    decoder.explain(record, kind).iter().any(of_click)
+    decoder.explain(record, kind).iter().find_map(of_event)
 }

@@ -39,6 +39,8 @@ const ZSTD_WINDOW_LOG: u32 = 31;
 /// Error for Parquet from standard input or a pipe, whose end cannot be read first.
 const PARQUET_IN_A_STREAM: &str =
     "it is Parquet, which can be read only from a file: save it to a file, and pass the file's name";
+/// Name of a format that is not text, and not known either.
+const BINARY: &str = "binary data";
 /// Number of first bytes used to detect the format.
 const HEAD: usize = 512;
 
@@ -280,6 +282,10 @@ fn unpack(
             decoder.window_log_max(ZSTD_WINDOW_LOG)?;
             inner_lines(format, decoder, fields, record)
         }
+        FileFormat::Foreign(BINARY) => bail!(
+            "its format is not supported ({format}): write JSON lines or CSV, plain or in gzip or zstd, Avro, or Parquet; a record of \
+             a topic in Avro or Protobuf is checked in its topic: abgauge check --connect"
+        ),
         FileFormat::Parquet | FileFormat::Foreign(_) => {
             bail!(
                 "its format is not supported ({format}): write JSON lines or CSV, plain or in gzip or zstd, Avro, or Parquet"
@@ -360,7 +366,7 @@ impl FileFormat {
             [0x04, 0x22, 0x4d, 0x18, ..] => FileFormat::Foreign("lz4"),
             [b'P', b'K', 3, 4, ..] => FileFormat::Foreign("zip"),
             [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => FileFormat::Foreign("UTF-16"),
-            _ if is_binary(head) => FileFormat::Foreign("binary data"),
+            _ if is_binary(head) => FileFormat::Foreign(BINARY),
             _ if head.trim_ascii_start().starts_with(b"[") => FileFormat::Array,
             _ if rows::is_csv(head) => FileFormat::Csv,
             _ => FileFormat::Lines,

@@ -1,7 +1,7 @@
 //! Reading the records of a file one by one, with the reason for each refusal.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 
 use abgauge_core::decode::schema::RawRecord;
 use abgauge_core::decode::{DecidingField, Decoder, Explained};
@@ -75,8 +75,8 @@ impl Records {
         Records { are_rows, ..self }
     }
 
-    /// Adds the record on this line.
-    pub fn take<'a>(&mut self, line: u64, record: impl Into<RawRecord<'a>>) {
+    /// Adds the record at this place, such as `line 5`.
+    pub fn take<'a>(&mut self, place: &dyn Display, record: impl Into<RawRecord<'a>>) {
         let record = record.into();
         if self.first.len() < MAX_LINES {
             let json = record.to_json();
@@ -84,7 +84,7 @@ impl Records {
         }
         self.n_records += 1;
         for explained in self.decoder.explain(record, self.topic_kind) {
-            self.take_event(line, &explained);
+            self.take_event(place, &explained);
         }
     }
 
@@ -95,7 +95,7 @@ impl Records {
         *self.n_of.entry(SampleOutcome::Refused).or_default() += 1;
     }
 
-    fn take_event(&mut self, line: u64, explained: &Explained) {
+    fn take_event(&mut self, at: &dyn Display, explained: &Explained) {
         let outcome = match explained {
             Explained::Served { arms, ts_ms, .. } => {
                 self.n_without_arm += u64::from(arms.is_empty());
@@ -115,7 +115,7 @@ impl Records {
         let n = self.n_of.entry(outcome).or_default();
         *n += 1;
         if *n <= MAX_SHOWN {
-            let mut finding = finding(line, explained, self.are_rows);
+            let mut finding = finding(at, explained, self.are_rows);
             if !self.remedies.insert(finding.remedy.clone()) {
                 finding.remedy.clear();
             }
@@ -224,7 +224,7 @@ impl Records {
     }
 }
 
-fn finding(line: u64, explained: &Explained, is_row: bool) -> Finding {
+fn finding(at: &dyn Display, explained: &Explained, is_row: bool) -> Finding {
     match explained {
         Explained::Served {
             request_id,
@@ -257,7 +257,7 @@ fn finding(line: u64, explained: &Explained, is_row: bool) -> Finding {
                 _ => format!("\nclicked: {}", names(clicked.iter().map(|item| short(item)))),
             };
             Finding::ok(format!(
-                "line {line}: served list {}{} at {}\nexperiments: {}{left_out}\nitems: {}{clicked}{skipped}{}",
+                "{at}: served list {}{} at {}\nexperiments: {}{left_out}\nitems: {}{clicked}{skipped}{}",
                 whole(request_id, further_ids),
                 of_user(user_id),
                 time(*ts_ms),
@@ -274,7 +274,7 @@ fn finding(line: u64, explained: &Explained, is_row: bool) -> Finding {
             item,
             alternatives,
         } => Finding::ok(format!(
-            "line {line}: click on {} of list {}{} at {}{}",
+            "{at}: click on {} of list {}{} at {}{}",
             short(item),
             whole(request_id, further_ids),
             of_user(user_id),
@@ -284,7 +284,7 @@ fn finding(line: u64, explained: &Explained, is_row: bool) -> Finding {
         Explained::Ignored(place) => Finding::new(
             ResultLevel::Note,
             format!(
-                "line {line}: ignored: {}, neither a served list nor a click",
+                "{at}: ignored: {}, neither a served list nor a click",
                 value_text(place)
             ),
             "",
@@ -294,18 +294,14 @@ fn finding(line: u64, explained: &Explained, is_row: bool) -> Finding {
             ..
         } => Finding::new(
             ResultLevel::Note,
-            format!("line {line}: a tombstone: it has no value"),
+            format!("{at}: a tombstone: it has no value"),
             "",
         ),
         Explained::Refused { reason, place } => Finding::new(
             REFUSED,
             match place {
-                Some(place) => format!(
-                    "line {line}: refused as {}: {}",
-                    reason.name(),
-                    refused(*reason, place)
-                ),
-                None => format!("line {line}: refused as {}", reason.name()),
+                Some(place) => format!("{at}: refused as {}: {}", reason.name(), refused(*reason, place)),
+                None => format!("{at}: refused as {}", reason.name()),
             },
             match is_row {
                 true => remedy_in_columns(*reason, place.as_ref()),
@@ -455,7 +451,9 @@ fn remedy(reason: Reason, place: Option<&DecidingField>) -> String {
         Reason::NotJson if place.is_some() => {
             "send text that is Unicode, without halves of surrogate pairs, and each experiment once".into()
         }
-        Reason::NotJson => "send one JSON object in UTF-8, each field once, nested at most 127 levels deep".into(),
+        Reason::NotJson => "send one JSON object in UTF-8, each field once, nested at most 127 levels deep; records in Avro or \
+                            Protobuf are checked in their topic: abgauge check --connect"
+            .into(),
         Reason::Malformed => "write records whose bytes fit the schema of their file".into(),
         Reason::UnknownSchema => "register the schema, or correct [registry] and [schemas]".into(),
         Reason::Tombstone => String::new(),

@@ -48,6 +48,8 @@ pub struct Unmapped {
     records: Vec<SampleRecord>,
     n_bytes: usize,
     n_more: u64,
+    /// Number of records that are left to later files.
+    n_reserved: usize,
     /// Settings that describe the encodings of lists and of clicks, as TOML.
     encodings: [String; 2],
 }
@@ -68,6 +70,8 @@ pub struct Suggestion {
     /// The reason why the text cannot be used unchanged. `None` if it reads all analyzed records, lists name arms, and
     /// `evaluate` counts clicks on items of their lists.
     pub fault: Option<String>,
+    /// True if the records have our own fields, so a table of them is read by the types of its columns.
+    pub has_own_fields: bool,
 }
 
 /// A way to read the records.
@@ -89,9 +93,15 @@ struct Proposal {
 }
 
 impl Unmapped {
+    /// Leaves an equal share of the records to each of these files, the next one and those after it.
+    pub fn begin_file(&mut self, n_files: usize) {
+        let n_left = MAX_RECORDS - self.records.len();
+        self.n_reserved = n_left - n_left / n_files.max(1);
+    }
+
     /// Adds a record, unless the sample is full. `topic_kind` is the kind of events in its topic, `None` for both.
     pub fn take(&mut self, place: impl Display, topic_kind: Option<Kind>, json: &[u8]) {
-        if self.records.len() == MAX_RECORDS || self.n_bytes + json.len() > MAX_BYTES {
+        if self.records.len() + self.n_reserved >= MAX_RECORDS || self.n_bytes + json.len() > MAX_BYTES {
             self.n_more += 1;
             return;
         }
@@ -141,6 +151,7 @@ impl Unmapped {
         };
         Suggestion {
             fault: proposal.fault(topic_kind),
+            has_own_fields: !matches!(proposal.way, ReadingWay::None) && proposal.shape.has_own_fields(),
             text: text::text(self, topic_kind, &proposal, options),
         }
     }

@@ -115,7 +115,7 @@ pub struct EvaluateArgs {
     ///
     /// A path as in the section `events`: `^.device` is a field of the record around the event. Clicks follow their lists. Lists without
     /// the field are in the group `__absent__`.
-    #[arg(long, value_name = "FIELD", value_parser = parse_path)]
+    #[arg(long, value_name = "FIELD", value_parser = parse_field)]
     pub by: Option<Path>,
     /// Maximum number of values that are groups of their own: the first ones; the rest is in the group `__other__`
     #[arg(long, value_name = "GROUPS", default_value_t = 100, requires = "by", value_parser = clap::value_parser!(u16).range(1..=10_000))]
@@ -328,15 +328,26 @@ fn parse_path(text: &str) -> Result<Path, String> {
         .map_err(|fault| format!("the path {fault}: write names with dots between them, such as ctx.device"))
 }
 
+/// Parses the path of one field.
+fn parse_field(text: &str) -> Result<Path, String> {
+    match text.contains(',') && !text.contains(['\'', '"']) {
+        true => Err("lists are grouped by one field: name only one, or write the path of a name with a comma in quotes".to_owned()),
+        false => parse_path(text),
+    }
+}
+
 /// Parses a path and a text. A quoted name in the path may contain `=`.
 fn parse_filter(text: &str) -> Result<(Path, String), String> {
     let places = text
         .match_indices('=')
         .map(|(place, _)| (&text[..place], &text[place + 1..]));
-    let parsed = places.filter_map(|(path, value)| Some((Path::parse(path).ok()?, value)));
+    let parsed = places.filter_map(|(path, value)| Some((path, Path::parse(path).ok()?, value)));
     match parsed.into_iter().next() {
-        Some((_, "")) => Err("the value is empty: lists without a value cannot be selected".to_owned()),
-        Some((path, value)) => Ok((path, value.to_owned())),
+        Some((path, _, value)) if path.ends_with(['!', '<', '>', '~']) || value.starts_with('=') => Err(
+            "only = is possible: write FIELD=VALUE, such as ctx.device=ios; --by FIELD shows the numbers of each value".to_owned(),
+        ),
+        Some((_, _, "")) => Err("the value is empty: lists without a value cannot be selected".to_owned()),
+        Some((_, path, value)) => Ok((path, value.to_owned())),
         None => Err("write a path, = and a value, such as ctx.device=ios".to_owned()),
     }
 }

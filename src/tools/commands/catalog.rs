@@ -34,7 +34,7 @@ fn of_files(args: &BuildArgs) -> anyhow::Result<ExitCode> {
         let events = counting.events.as_ref();
         let decoder = of_shape(&counting.join.decoder(), events);
         let mut counter = ItemUsers::new(decoder, args.touched.into(), args.max_state);
-        let files = inputs::files(&args.files)?;
+        let files = inputs::files(&args.files, "catalog build -")?;
         let fields = EventFields {
             shape: events,
             ..EventFields::default()

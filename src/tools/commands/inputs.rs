@@ -21,15 +21,15 @@ pub(super) type InputFile = (Option<Kind>, PathBuf);
 pub(super) fn of_both_kinds(args: &CountArgs) -> anyhow::Result<Vec<InputFile>> {
     let has_kinds = !args.lists.is_empty() || !args.clicks.is_empty();
     let of_kinds = [
-        (None, &args.files),
-        (Some(Kind::Served), &args.lists),
-        (Some(Kind::Click), &args.clicks),
+        (None, &args.files, "evaluate -"),
+        (Some(Kind::Served), &args.lists, "evaluate --lists -"),
+        (Some(Kind::Click), &args.clicks, "evaluate --clicks -"),
     ];
     let mut all = Vec::new();
-    for (kind, arguments) in of_kinds {
+    for (kind, arguments, reader) in of_kinds {
         // Without any argument, the files of both kinds are standard input.
         if !arguments.is_empty() || (kind.is_none() && !has_kinds) {
-            all.extend(files(arguments)?.into_iter().map(|path| (kind, path)));
+            all.extend(files(arguments, reader)?.into_iter().map(|path| (kind, path)));
         }
     }
     Ok(all)
@@ -37,11 +37,11 @@ pub(super) fn of_both_kinds(args: &CountArgs) -> anyhow::Result<Vec<InputFile>> 
 
 /// Expands arguments to files, in the order of the arguments, and by name within each. A directory stands for all files below it
 /// whose names do not begin with `.` or `_`: Spark and Hive write such files next to data. Without an argument, returns standard
-/// input, unless it is a terminal.
+/// input, unless it is a terminal. `reader` is the command that reads them from standard input.
 ///
 /// # Errors
 /// Fails if an argument matches no file or is an address, or if there are too many files.
-pub(super) fn files(arguments: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+pub(super) fn files(arguments: &[PathBuf], reader: &str) -> anyhow::Result<Vec<PathBuf>> {
     if arguments.is_empty() {
         if io::stdin().is_terminal() {
             bail!("no input: name files or directories of events, or pipe them to standard input");
@@ -50,19 +50,19 @@ pub(super) fn files(arguments: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     }
     let mut files = Vec::new();
     for argument in arguments {
-        add(argument, &mut files)?;
+        add(argument, reader, &mut files)?;
     }
     Ok(files)
 }
 
-fn add(argument: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
+fn add(argument: &Path, reader: &str, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     let text = argument.to_string_lossy();
     let n_before = files.len();
     // A file whose name is also a pattern is that file.
     if text == "-" || argument.exists() {
         add_path(argument, &mut Vec::new(), files)?;
     } else if let Some((scheme, _)) = text.split_once("://") {
-        bail!("{}", remedy(scheme, &text));
+        bail!("{}", remedy(scheme, &text, reader));
     } else if text.contains(['*', '?', '[']) {
         let paths = glob::glob(&text).with_context(|| format!("{text} is not a pattern of files"))?;
         for path in paths {
@@ -111,18 +111,29 @@ fn add_path(path: &Path, around: &mut Vec<PathBuf>, files: &mut Vec<PathBuf>) ->
     Ok(())
 }
 
-/// Returns an error for an address, with the command that reads it.
-fn remedy(scheme: &str, address: &str) -> String {
-    let command = match scheme {
-        "http" | "https" => format!("curl --fail --silent '{address}'"),
-        "s3" => format!("aws s3 cp '{address}' -"),
-        "gs" => format!("gcloud storage cat '{address}'"),
-        "hdfs" => format!("hdfs dfs -cat '{address}'"),
-        _ => return format!("{address} is an address, and only files are read: copy it to a file first"),
+/// Returns an error for an address, with the command that copies or reads it.
+fn remedy(scheme: &str, address: &str, reader: &str) -> String {
+    let scheme = scheme.to_lowercase();
+    let rest = &address[scheme.len()..];
+    if let Some(path) = rest.strip_prefix("://").filter(|_| scheme == "file") {
+        return format!("{address} is an address: write the path of the file instead: {path}");
+    }
+    let fault = format!("{address} is an address, and only files are read: copy it to a file first");
+    let (copy, pipe) = match &*scheme {
+        "http" | "https" => (["curl --fail --remote-name", ""], ["curl --fail --silent", ""]),
+        "s3" => (["aws s3 cp", " ."], ["aws s3 cp", " -"]),
+        "gs" => (["gcloud storage cp", " ."], ["gcloud storage cat", ""]),
+        "hdfs" => (["hdfs dfs -get", ""], ["hdfs dfs -cat", ""]),
+        _ => return fault,
     };
-    format!(
-        "{address} is an address, and only files are read: copy it to a file first, or pipe it: {command} | abgauge evaluate -"
-    )
+    let command = |[start, end]: [&str; 2]| format!("{start} '{scheme}{rest}'{end}");
+    let path = rest.split('?').next().unwrap_or_default().to_lowercase();
+    // A directory is not one file, and Parquet is read from its end.
+    match (path.ends_with('/'), path.ends_with(".parquet")) {
+        (true, _) => fault,
+        (false, true) => format!("{fault} (Parquet cannot be piped): {}", command(copy)),
+        (false, false) => format!("{fault}, or pipe it: {} | abgauge {reader}", command(pipe)),
+    }
 }
 
 #[cfg(test)]
@@ -131,7 +142,7 @@ mod tests {
 
     fn names(arguments: &[&str], folder: &Path) -> Result<Vec<String>, String> {
         let arguments: Vec<PathBuf> = arguments.iter().map(|argument| folder.join(argument)).collect();
-        let files = files(&arguments).map_err(|error| format!("{error:#}"))?;
+        let files = files(&arguments, "evaluate -").map_err(|error| format!("{error:#}"))?;
         let relative = files
             .iter()
             .map(|file| file.strip_prefix(folder).unwrap_or(file).display().to_string());
@@ -186,16 +197,38 @@ mod tests {
 
     #[test]
     fn addresses_are_refused_with_the_command_that_reads_them() {
-        let error = files(&[PathBuf::from("s3://logs/day=1/a.jsonl")]).expect_err("an address");
+        const ONLY_FILES: &str = "is an address, and only files are read: copy it to a file first";
+        for (address, reader, remedy) in [
+            (
+                "s3://logs/day=1/a.jsonl",
+                "evaluate -",
+                ", or pipe it: aws s3 cp 's3://logs/day=1/a.jsonl' - | abgauge evaluate -",
+            ),
+            (
+                "S3://logs/a.jsonl",
+                "evaluate --lists -",
+                ", or pipe it: aws s3 cp 's3://logs/a.jsonl' - | abgauge evaluate --lists -",
+            ),
+            (
+                "s3://logs/a.PARQUET",
+                "evaluate --lists -",
+                " (Parquet cannot be piped): aws s3 cp 's3://logs/a.PARQUET' .",
+            ),
+            (
+                "https://a/b.parquet?sign=1",
+                "evaluate -",
+                " (Parquet cannot be piped): curl --fail --remote-name 'https://a/b.parquet?sign=1'",
+            ),
+            ("gs://logs/day=1/", "evaluate -", ""),
+            ("az://logs/a.jsonl", "evaluate -", ""),
+        ] {
+            let error = files(&[PathBuf::from(address)], reader).expect_err("an address");
+            assert_eq!(error.to_string(), format!("{address} {ONLY_FILES}{remedy}"));
+        }
+        let error = files(&[PathBuf::from("file:///logs/absent")], "evaluate -").expect_err("an address");
         assert_eq!(
             error.to_string(),
-            "s3://logs/day=1/a.jsonl is an address, and only files are read: copy it to a file first, or pipe it: aws s3 cp \
-             's3://logs/day=1/a.jsonl' - | abgauge evaluate -"
-        );
-        let error = files(&[PathBuf::from("ftp://a/b")]).expect_err("an address");
-        assert_eq!(
-            error.to_string(),
-            "ftp://a/b is an address, and only files are read: copy it to a file first"
+            "file:///logs/absent is an address: write the path of the file instead: /logs/absent"
         );
     }
 }

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::engine::event::Side;
+use crate::engine::event::{Reason, Side};
 use crate::engine::outcome::{ClickResult, Outcome};
 use crate::evaluate::Evaluation;
+use crate::table::visible;
 
 /// Account of all lines. Every line read has one outcome, and every accepted click one result.
 #[derive(serde::Serialize)]
@@ -106,6 +107,27 @@ impl Evaluation {
             .or_else(|| self.without_a_hit())
     }
 
+    /// Returns whether all unreadable lines have this reason.
+    fn is_only(&self, reason: Reason) -> bool {
+        self.unreadable.keys().all(|other| *other == reason)
+    }
+
+    /// Returns why --where selects no list.
+    fn unselected_because(&self) -> String {
+        if let Some(absent) = self.filters.iter().find(|filter| filter.found.is_none()) {
+            return format!("none has the field {}: correct the path", absent.field);
+        }
+        let others = self.filters.iter().filter_map(|filter| {
+            let found = filter.found.as_ref().filter(|found| **found != filter.wanted)?;
+            Some(format!("{} in {}", visible(found), filter.field))
+        });
+        let others: Vec<String> = others.collect();
+        format!(
+            "they have other values, such as {}; --by with the same field shows all its values",
+            others.join(" and ")
+        )
+    }
+
     /// Returns why there is no number to show, and what was expected instead. `None` if there is one.
     pub fn nothing(&self) -> Option<String> {
         if !self.is_empty() {
@@ -113,8 +135,20 @@ impl Evaluation {
         }
         if self.n_lists == 0 && self.n_unselected > 0 {
             return Some(format!(
-                "no served list was selected: --where leaves out all {} of them, because they have another value, or not this field;                  --by with the same field shows its values",
-                self.n_unselected
+                "no served list was selected: --where leaves out all {} of them, because {}",
+                self.n_unselected,
+                self.unselected_because()
+            ));
+        }
+        if self.n_lists == 0 && !self.refused_lists.is_empty() {
+            let reasons = self.refused_lists.iter();
+            let reasons: Vec<String> = reasons
+                .map(|(reason, n)| format!("{} {n}", reason.name()))
+                .collect();
+            return Some(format!(
+                "no served list can be read: all were refused ({}): `abgauge check --sample FILE` shows the error and the fix \
+                 of each; add --as served if they have no \"type\"",
+                reasons.join(", ")
             ));
         }
         // The first cause that applies explains the rest.
@@ -122,6 +156,11 @@ impl Evaluation {
             () if self.n_read() == 0 => {
                 "no event was found: a line is expected to be a JSON object such as {\"type\":\"served\",\
                  \"request_id\":\"r-1\",\"ts\":1763596800000,\"experiments\":{\"ranker\":\"neural\"},\"items\":[\"i1\",\"i2\"]}"
+            }
+            () if self.n_of(Outcome::Invalid) == self.n_read() && self.is_only(Reason::MissingField) => {
+                "no line can be read as an event: `abgauge check --sample FILE` shows the field that each lacks; if lists and \
+                 clicks are in separate files without \"type\", name them: --lists FILE --clicks FILE; for JSON of another shape \
+                 add --suggest to the check, which drafts the section [events] of a --config"
             }
             () if self.n_of(Outcome::Invalid) == self.n_read() => {
                 "no line can be read as an event: `abgauge check --sample FILE` shows the error of each; for JSON of \

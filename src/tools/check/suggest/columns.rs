@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
 
 use abgauge_core::decode::MAX_ID_BYTES;
 use abgauge_core::decode::shape::Path;
@@ -61,8 +62,10 @@ impl<'a> SampleColumns<'a> {
     }
 
     /// Adds the fields of the surrounding records, by record number.
-    pub fn with_outer(mut self, around: &'a [Value]) -> SampleColumns<'a> {
-        let outer = SampleColumns::of(around).0.into_iter();
+    pub fn with_outer(mut self, around: &'a [Rc<Value>]) -> SampleColumns<'a> {
+        let outer = SampleColumns::of(around.iter().map(|record| &**record))
+            .0
+            .into_iter();
         self.0.extend(outer.filter_map(|column| {
             // The field that holds the events is skipped.
             let is_plain = column

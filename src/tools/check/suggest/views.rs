@@ -1,11 +1,16 @@
 //! Views of a sample: events as its records, as elements of an array in each record, or as JSON text.
 
+use std::rc::Rc;
+
 use abgauge_core::decode::shape::{Nested, Path, Shape};
 use abgauge_core::engine::event::Kind;
 use serde_json::Value;
 
 use super::SampleRecord;
 use super::columns::SampleColumns;
+
+/// Maximum number of events to analyze in a view, since a record may have any number of events.
+const MAX_EVENTS: usize = 10_000;
 
 /// Events as a shape would read them, and the settings for that.
 #[derive(Default)]
@@ -14,7 +19,7 @@ pub(super) struct SampleView {
     pub records: Option<Path>,
     pub events: Vec<Value>,
     /// Surrounding record of each event, or empty without one.
-    pub around: Vec<Value>,
+    pub around: Vec<Rc<Value>>,
     /// Kind of events in each event's topic. `None` for both.
     pub topic_kinds: Vec<Option<Kind>>,
 }
@@ -42,7 +47,7 @@ pub(super) fn views(records: &[SampleRecord]) -> Vec<SampleView> {
     for path in fields(&objects, |value| object_in(value).is_some()) {
         let pairs = objects.iter().zip(&kinds).filter_map(|(record, kind)| {
             let event = object_in(at(record, &path)?)?;
-            Some((event, (record.clone(), *kind)))
+            Some((event, (Rc::new(record.clone()), *kind)))
         });
         let (events, (around, topic_kinds)) = pairs.unzip();
         views.push(SampleView {
@@ -56,9 +61,11 @@ pub(super) fn views(records: &[SampleRecord]) -> Vec<SampleView> {
     for path in fields(&objects, has_several) {
         let pairs = objects.iter().zip(&kinds).flat_map(|(record, kind)| {
             let events = at(record, &path).and_then(Value::as_array).into_iter().flatten();
-            events.map(|event| (event.clone(), (record.clone(), *kind)))
+            // All events of a record share it.
+            let around = Rc::new(record.clone());
+            events.map(move |event| (event.clone(), (Rc::clone(&around), *kind)))
         });
-        let (events, (around, topic_kinds)) = pairs.unzip();
+        let (events, (around, topic_kinds)) = pairs.take(MAX_EVENTS).unzip();
         views.push(SampleView {
             nested: None,
             records: Some(path),
@@ -135,4 +142,31 @@ fn fields(records: &[Value], is_one: impl Fn(&Value) -> bool) -> Vec<Path> {
 
 fn at<'a>(record: &'a Value, path: &Path) -> Option<&'a Value> {
     super::items::at(record, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_of_a_record_share_it_and_their_number_is_bounded() {
+        let event = r#"{"type":"click","request_id":"r","item":"i"}"#;
+        let json = format!("{{\"events\":[{}]}}", vec![event; MAX_EVENTS + 1].join(","));
+        let record = SampleRecord {
+            place: "line 1".to_owned(),
+            json: json.into_bytes(),
+            topic_kind: None,
+        };
+        let views = views(&[record]);
+        let view = views
+            .iter()
+            .find(|view| view.records.is_some())
+            .expect("a view of events");
+        assert_eq!((view.events.len(), view.around.len()), (MAX_EVENTS, MAX_EVENTS));
+        assert!(
+            view.around
+                .iter()
+                .all(|around| Rc::ptr_eq(around, &view.around[0]))
+        );
+    }
 }

@@ -146,8 +146,14 @@ fn own_fields(
     let mut fields = Vec::new();
     for (name, is_required, shape, may_hold) in COLUMNS {
         let Some(column) = column(schema, name)? else {
-            if is_required && !(name == "type" && kind.is_some()) {
-                bail!("it has no column {name}: {may_hold}");
+            match name {
+                "type" if kind.is_none() => bail!(
+                    "it has no column type: {may_hold}; if all its rows are lists or all are clicks, name it with --lists FILE or --clicks FILE, \
+                     or check it with --as served or --as click"
+                ),
+                "type" => {}
+                _ if is_required => bail!("it has no column {name}: {may_hold}"),
+                _ => {}
             }
             continue;
         };

@@ -102,6 +102,20 @@ fn rejects_a_file_without_a_required_column() {
     let error = records(file(columns, &stored, 1, WriterProperties::default())).unwrap_err();
     let times = "timestamps, 64-bit integers or doubles of epoch milliseconds, or strings of RFC 3339";
     assert_eq!(error.to_string(), format!("it has no column ts: {times}"));
+    let stored = [Values::required(texts(["r"]))];
+    let file = file(
+        "required binary request_id;",
+        &stored,
+        1,
+        WriterProperties::default(),
+    );
+    let error = records(file).unwrap_err().to_string();
+    assert!(
+        error.ends_with(
+            "name it with --lists FILE or --clicks FILE, or check it with --as served or --as click"
+        ),
+        "{error}"
+    );
 }
 
 /// Returns the bytes of a small file.

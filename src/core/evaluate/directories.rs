@@ -1,0 +1,67 @@
+//! Fields in the names of directories, as Hive and Spark write them: `day=2025-11-20/country=DE/part-0.parquet`.
+
+use std::path::{Component, Path};
+
+/// Value in the name of a directory whose records have no value.
+const NO_VALUE: &str = "__HIVE_DEFAULT_PARTITION__";
+
+/// Returns the value of a field in the names of the directories around a file, from the innermost that names the field.
+pub(super) fn value(file: &Path, field: &str) -> Option<String> {
+    let around = file.parent()?.components().rev();
+    let mut values = around.filter_map(|component| match component {
+        Component::Normal(name) => {
+            let (name, value) = name.to_str()?.split_once('=')?;
+            (unescaped(name)? == field).then_some(value)
+        }
+        _ => None,
+    });
+    let value = values.next().filter(|value| *value != NO_VALUE)?;
+    unescaped(value).filter(|value| !value.is_empty())
+}
+
+/// Decodes `%2F` and the like. `None` if the result is not UTF-8.
+fn unescaped(text: &str) -> Option<String> {
+    let mut parts = text.split('%');
+    let mut bytes = parts.next()?.as_bytes().to_vec();
+    for part in parts {
+        let escaped = part
+            .get(..2)
+            .filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        match escaped.map(|digits| u8::from_str_radix(digits, 16)) {
+            Some(Ok(byte)) => {
+                bytes.push(byte);
+                bytes.extend_from_slice(&part.as_bytes()[2..]);
+            }
+            // A percent sign without two digits is itself.
+            _ => {
+                bytes.push(b'%');
+                bytes.extend_from_slice(part.as_bytes());
+            }
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_around_a_file_have_fields() {
+        for (file, expected) in [
+            ("tree/country=DE/day=1/a.jsonl", Some("DE")),
+            ("/tree/country=FR/country=DE/a.jsonl", Some("DE")),
+            ("country=S%C3%A3o%2FPaulo%20%/a", Some("São/Paulo %")),
+            ("c%6funtry=a=b/a", Some("a=b")),
+            ("country=__HIVE_DEFAULT_PARTITION__/a", None),
+            ("country=/a", None),
+            ("country=%ff/a", None),
+            // A file is not a directory.
+            ("tree/country=DE", None),
+            ("tree/country/a", None),
+            ("-", None),
+        ] {
+            assert_eq!(value(Path::new(file), "country").as_deref(), expected, "{file}");
+        }
+    }
+}
