@@ -9,7 +9,7 @@ use std::fmt;
 
 use anyhow::bail;
 
-use crate::decode::shape::{ArmsShape, Nested, Path, Paths, Shape};
+use crate::decode::shape::{Nested, Path, Shape};
 use crate::engine::event::Kind;
 
 /// Fields of events that are read from the columns of a table.
@@ -52,34 +52,6 @@ impl EventFields<'_> {
             }
         }
     }
-
-    /// Returns the settings without whose columns no list of a file of lists would name its arm.
-    fn naming_arms(&self) -> Vec<(&'static str, &Paths)> {
-        let is_row = |shape: &&Shape| shape.nested.is_none() && shape.records.is_none();
-        let lists = self
-            .shape
-            .filter(|_| self.kind == Some(Kind::Served))
-            .filter(is_row);
-        // By default, arms are optional.
-        let is_set = |arms: &&ArmsShape| **arms != Shape::default().served.arms;
-        let Some(arms) = lists.map(|shape| &shape.served.arms).filter(is_set) else {
-            return Vec::new();
-        };
-        let in_record = arms.experiments.is_none();
-        let (names_experiment, names_arm) = (arms.experiment_name.is_none(), arms.arm_name.is_none());
-        let needed = [
-            ("experiments", arms.experiments.as_ref()),
-            (
-                "experiment",
-                arms.experiment.as_ref().filter(|_| in_record && names_experiment),
-            ),
-            ("arm", arms.arm.as_ref().filter(|_| in_record && names_arm)),
-        ];
-        needed
-            .into_iter()
-            .filter_map(|(setting, paths)| Some((setting, paths?)))
-            .collect()
-    }
 }
 
 /// A column that is read, and the names that lead to it in a record.
@@ -107,18 +79,8 @@ pub(super) fn placed(columns: &[&str], fields: &EventFields) -> anyhow::Result<V
              --config, or convert a table of recommendations with `abgauge convert`",
             columns.join(", ")
         ),
-        _ => {}
+        _ => Ok(placed),
     }
-    let leads_nowhere = |(_, paths): &(&str, &Paths)| !paths.iter().any(|path| leads_to_one(&path));
-    if let Some((setting, paths)) = fields.naming_arms().into_iter().find(leads_nowhere) {
-        let paths: Vec<String> = paths.iter().map(ToString::to_string).collect();
-        bail!(
-            "it has no column {} (events.served.{setting}): its columns are {}",
-            paths.join(" or "),
-            columns.join(", ")
-        );
-    }
-    Ok(placed)
 }
 
 /// Returns the columns to which these paths lead.
@@ -318,32 +280,6 @@ mod tests {
         let within: Vec<&[Vec<String>]> = placed.iter().map(|column| &column.within[..]).collect();
         let expected: [&[&[&str]]; 2] = [&[&["user"], &["exp", "name"]], &[]];
         assert_eq!(within, expected);
-    }
-
-    #[test]
-    fn a_file_of_lists_has_the_columns_that_name_arms() {
-        let mut shape = Shape::default();
-        shape.served.arms.experiments = None;
-        shape.served.arms.experiment_name = Some("e".to_owned());
-        shape.served.arms.arm = Some(Path::parse("varian").expect("a path").into());
-        let of_kind = |kind| EventFields {
-            shape: Some(&shape),
-            kind,
-            ..EventFields::default()
-        };
-        let columns = ["request_id", "ts", "variant"];
-        let error = placed(&columns, &of_kind(Some(Kind::Served))).expect_err("no arms");
-        let reported = "it has no column varian (events.served.arm): its columns are request_id, ts, variant";
-        assert_eq!(error.to_string(), reported);
-        // A file with both kinds may have clicks only.
-        assert!(placed(&columns, &of_kind(None)).is_ok());
-        shape.served.arms.arm = Some(Path::parse("variant").expect("a path").into());
-        let of_lists = EventFields {
-            shape: Some(&shape),
-            kind: Some(Kind::Served),
-            ..EventFields::default()
-        };
-        assert!(placed(&columns, &of_lists).is_ok());
     }
 
     #[test]
