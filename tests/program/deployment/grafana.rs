@@ -408,7 +408,7 @@ fn colors_change_at_the_thresholds_of_alerts() {
     }
 }
 
-/// A difference between two samples is no result, so its sign has no color. Only states have.
+/// A difference between two samples is not a result, so its sign has no color. Only states are colored.
 #[test]
 fn tables_do_not_color_differences_by_their_sign() {
     for dashboard in Dashboard::all() {
