@@ -252,7 +252,7 @@ fn webhook_files(config: &Config) -> Option<Finding> {
     })
 }
 
-/// Checks the files named under `[schemas]` and `[registry]`. The registry is not asked.
+/// Checks the files named under `[schemas]` and `[registry]`. No request is sent to the registry.
 fn schema_files(config: &Config) -> Vec<Finding> {
     let formats = &config.formats;
     let opened = Schemas::open(config).and_then(|schemas| {
@@ -299,7 +299,7 @@ pub fn connect(config: &Config) -> Vec<Finding> {
 }
 
 /// Returns 0 without an error. Otherwise returns a code of sysexits.h: 78 (EX_CONFIG) if something must be fixed, 69
-/// (EX_UNAVAILABLE) if the brokers or the registry cannot be asked, or 65 (EX_DATAERR) if records cannot be read.
+/// (EX_UNAVAILABLE) if the brokers or the registry do not answer, or 65 (EX_DATAERR) if records cannot be read.
 pub fn exit_code(findings: &[Finding]) -> u8 {
     let has = |fault| {
         findings

@@ -56,7 +56,7 @@ mod tests {
             ("country=__HIVE_DEFAULT_PARTITION__/a", None),
             ("country=/a", None),
             ("country=%ff/a", None),
-            // The name of a file is not that of a directory.
+            // A file, not a directory.
             ("tree/country=DE", None),
             ("tree/country/a", None),
             ("-", None),

@@ -281,11 +281,11 @@ impl<F: FnMut(&mut RecordReader)> Records for FileRecords<'_, F> {
     }
 }
 
-/// Text that a field must have, and what it has instead.
+/// Required text of a field.
 pub struct Filter {
     pub field: String,
     pub wanted: String,
-    /// Text of the field in a list that was not selected, another than the wanted one if there is one.
+    /// Text of the field in a list that was not selected, preferably different from the required one.
     pub found: Option<String>,
 }
 

@@ -36,7 +36,7 @@ pub(super) struct SelectedExperiment<'a> {
     look: Option<&'a ExperimentLook>,
 }
 
-/// Experiment of which only the name and the number of lists are shown.
+/// Experiment shown only by its name and its number of lists.
 #[derive(Serialize)]
 pub(super) struct FoldedExperiment<'a> {
     name: &'a str,

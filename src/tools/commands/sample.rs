@@ -98,7 +98,7 @@ pub fn suggest_of_topics(args: &CheckArgs, config: &Config) -> anyhow::Result<Ex
     suggested(args, &sample, &[])
 }
 
-/// Returns what names a file in front of a line: nothing if it is the only one.
+/// Returns the prefix that names the file of a line; empty if there is only one file.
 fn shown_name(files: &[PathBuf], path: &Path) -> String {
     match files {
         [_] => String::new(),

@@ -61,7 +61,7 @@ pub struct Sample {
     /// Sentence that names the messages of the records, if none has the wanted one.
     pub other_messages: Option<String>,
     pub times: FloatTimes,
-    /// Reason why the registry could not be asked.
+    /// Reason why the registry gave no answer.
     pub registry_failure: Option<String>,
     /// Schemas that the records name.
     pub schemas: BTreeMap<SchemaId, SchemaUse>,
@@ -90,7 +90,7 @@ pub struct SampleReader {
     schemas: Arc<Schemas>,
     framing: SchemaReader,
     registry: Option<RegistryClient>,
-    /// Failure of the registry. It is not asked again, because it would fail for each record.
+    /// Failure of the registry. No further schema is requested, because each request would fail.
     failure: Option<String>,
 }
 

@@ -506,19 +506,18 @@ fn with_causes(error: hyper_util::client::legacy::Error) -> anyhow::Error {
     }
 }
 
-/// Adds to the error of a connection what to check.
+/// Adds the settings to check to a connection error.
 fn with_remedy(url: &HttpUrl, error: &anyhow::Error) -> anyhow::Error {
     let text = error.to_string();
     let has = |parts: &[&str]| parts.iter().any(|part| text.contains(part));
-    let remedy = match () {
-        () if url.is_tls() && has(&["tls handshake eof", "InvalidContentType"]) => {
-            "if this port has no TLS, write http:// in registry.url"
-        }
-        () if url.is_tls() && has(&["certificate"]) => {
-            "check registry.ca_file, the authorities that signed its certificate, and the name in registry.url"
-        }
-        () if has(&["dns error"]) => "check the name in registry.url, and that it resolves on this machine",
-        () => "check the address in registry.url, and that the registry runs",
+    let remedy = if url.is_tls() && has(&["tls handshake eof", "InvalidContentType"]) {
+        "if this port has no TLS, write http:// in registry.url"
+    } else if url.is_tls() && has(&["certificate"]) {
+        "check registry.ca_file, the authorities that signed its certificate, and the name in registry.url"
+    } else if has(&["dns error"]) {
+        "check the name in registry.url, and that it resolves on this machine"
+    } else {
+        "check the address in registry.url, and that the registry runs"
     };
     anyhow!("{text}: {remedy}")
 }
