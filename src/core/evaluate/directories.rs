@@ -1,6 +1,9 @@
 //! Fields in the names of directories, as Hive and Spark write them: `day=2025-11-20/country=DE/part-0.parquet`.
 
+use std::borrow::Cow;
 use std::path::{Component, Path};
+
+use percent_encoding::percent_decode_str;
 
 /// Value in the name of a directory whose records have no value.
 const NO_VALUE: &str = "__HIVE_DEFAULT_PARTITION__";
@@ -16,30 +19,13 @@ pub(super) fn value(file: &Path, field: &str) -> Option<String> {
         _ => None,
     });
     let value = values.next().filter(|value| *value != NO_VALUE)?;
-    unescaped(value).filter(|value| !value.is_empty())
+    let value = unescaped(value)?;
+    (!value.is_empty()).then(|| value.into_owned())
 }
 
 /// Decodes `%2F` and the like. `None` if the result is not UTF-8.
-fn unescaped(text: &str) -> Option<String> {
-    let mut parts = text.split('%');
-    let mut bytes = parts.next()?.as_bytes().to_vec();
-    for part in parts {
-        let escaped = part
-            .get(..2)
-            .filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
-        match escaped.map(|digits| u8::from_str_radix(digits, 16)) {
-            Some(Ok(byte)) => {
-                bytes.push(byte);
-                bytes.extend_from_slice(&part.as_bytes()[2..]);
-            }
-            // A percent sign without two digits is itself.
-            _ => {
-                bytes.push(b'%');
-                bytes.extend_from_slice(part.as_bytes());
-            }
-        }
-    }
-    String::from_utf8(bytes).ok()
+fn unescaped(text: &str) -> Option<Cow<'_, str>> {
+    percent_decode_str(text).decode_utf8().ok()
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Connection to a schema registry: fetches a schema and its references, by the APIs of Confluent and Apicurio.
 
 use std::collections::HashSet;
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -13,6 +13,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue, USER_AGENT};
 use hyper::{Request, Response, StatusCode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
@@ -23,6 +24,12 @@ use crate::settings::{HttpUrl, Registry, RegistryCredentials, UnusableFile};
 
 /// Number of simultaneous requests.
 pub const AT_ONCE: usize = 8;
+/// Bytes that are encoded in a subject in a path: all but letters, digits and `-._~`.
+const SUBJECT: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
 /// Maximum size of an answer, and of a schema with all those that it refers to.
 const MAX_ANSWER: usize = 16 << 20;
 /// Maximum size of an answer with an error.
@@ -247,7 +254,7 @@ impl Session {
     async fn page(&self, place: &Place) -> Result<Page, Failure> {
         match place {
             Place::Version { subject, version } => {
-                let subject = encoded(subject);
+                let subject = utf8_percent_encode(subject, SUBJECT);
                 // Records may still need a version that was deleted.
                 let path = format!("/subjects/{subject}/versions/{version}?deleted=true");
                 let schema: ConfluentSchema = parsed(&self.get(&path).await?)?;
@@ -259,7 +266,8 @@ impl Session {
                 id,
                 version,
             } => {
-                let [group, id, version] = [group, id, version].map(|name| encoded(name));
+                let [group, id, version] =
+                    [group, id, version].map(|name| utf8_percent_encode(name, SUBJECT));
                 let path = format!("groups/{group}/artifacts/{id}/versions/{version}");
                 let content = match api {
                     Api::V3 => format!("{path}/content"),
@@ -544,20 +552,4 @@ fn authorization(credentials: &RegistryCredentials) -> Result<HeaderValue, Unusa
             Ok(value)
         }
     }
-}
-
-/// Encodes a subject for a path: everything but letters, digits and `-._~`.
-fn encoded(subject: &str) -> String {
-    let mut path = String::new();
-    for byte in subject.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                path.push(char::from(byte))
-            }
-            _ => {
-                let _ = write!(path, "%{byte:02X}");
-            }
-        }
-    }
-    path
 }
