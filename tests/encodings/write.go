@@ -35,7 +35,7 @@ type record struct {
 	Value     json.RawMessage
 }
 
-// What a record of a schema is written by.
+// Encodes records of one schema.
 type writer struct {
 	id int
 	// Indexes of the message; nil for Avro.
