@@ -155,6 +155,7 @@ pub enum Question {
     },
     /// Asks whether the group knows us, by committing these positions of a pair.
     Commit {
+        epoch: u64,
         pair: PairId,
         number: u64,
         positions: Vec<(TopicPartition, i64)>,
@@ -182,6 +183,7 @@ pub enum Answer {
         starts: Result<BTreeMap<TopicPartition, LogStart>, Fault>,
     },
     Commit {
+        epoch: u64,
         pair: PairId,
         number: u64,
         /// Set if the group knows us; `None` if the answer does not show it.

@@ -99,10 +99,12 @@ impl Prober {
                 Answer::Starts { epoch, starts }
             }
             Question::Commit {
+                epoch,
                 pair,
                 number,
                 positions,
             } => Answer::Commit {
+                epoch,
                 pair,
                 number,
                 is_known: self.is_known(pair, &positions),

@@ -138,6 +138,7 @@ impl Worker {
 
     pub(super) fn revoked(&mut self) {
         self.report.count_rebalance();
+        self.membership.revoked();
         // The last changes are handed over and committed while the pairs are still here.
         self.hand_over();
         self.commit();

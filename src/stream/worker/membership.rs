@@ -1,9 +1,10 @@
-//! Detection of wrong assignments: partitions of other topics, or none at all.
+//! Detection of wrong assignments: partitions of other topics, none at all, or those of a member that the group has expelled.
 //!
 //! ```text
 //! nothing ──▶ Unknown ──▶ others own all ──▶ Right
 //!                │  └──▶ a partition is unowned ─▶ Wrong ──▶ leave, rejoin
-//! others' topics ────────────────────────────────┘
+//! others' topics ────────────────────────────────┤
+//! expelled, and the client does not notice ──────┘
 //! ```
 
 use std::time::Duration;
@@ -15,12 +16,16 @@ use crate::stream::{GroupState, TopicCounts};
 /// Shortest time before the member leaves the group again. It doubles each time.
 const REJOIN: Duration = Duration::from_secs(10);
 const LONGEST: Duration = Duration::from_secs(120);
+/// Time in which the client must notice that the group has expelled it, by its own heartbeats.
+const NOTICED_AFTER: Duration = Duration::from_secs(30);
 /// Interval at which a lasting problem is logged.
 const LOG_AGAIN: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Default)]
 pub struct Membership {
     state: OwnershipState,
+    /// Time of the first answer that the group does not know this member, since the last assignment.
+    expelled: Option<Duration>,
     left: Option<Duration>,
     pause: Duration,
     reported: Option<Duration>,
@@ -39,6 +44,7 @@ enum OwnershipState {
 impl Membership {
     /// Notes that the group assigned `n` partitions of our topics.
     pub fn assigned(&mut self, n: usize) {
+        self.expelled = None;
         if n == 0 {
             self.state = OwnershipState::Unknown;
         } else {
@@ -86,8 +92,33 @@ impl Membership {
         }
     }
 
+    /// Notes that the group took all partitions back.
+    pub fn revoked(&mut self) {
+        if self.expelled.take().is_some() {
+            self.state = OwnershipState::Right;
+        }
+    }
+
+    /// Takes the group's answer to a commit: whether it knows this member and generation.
+    pub fn is_known_to_group(&mut self, is_known: bool, uptime: Duration) {
+        self.expelled = match is_known {
+            true => None,
+            false => self.expelled.or(Some(uptime)),
+        };
+    }
+
     /// Returns whether to leave and rejoin the group now.
     pub fn is_to_rejoin(&mut self, uptime: Duration) -> bool {
+        let is_unnoticed = self
+            .expelled
+            .is_some_and(|expelled| uptime.saturating_sub(expelled) >= NOTICED_AFTER);
+        if is_unnoticed {
+            self.wrong(
+                "the group does not know this member, and the client has not noticed: it leaves the group and joins again"
+                    .to_owned(),
+                uptime,
+            );
+        }
         let is_due = self
             .left
             .is_none_or(|left| uptime.saturating_sub(left) >= self.pause);
@@ -156,6 +187,41 @@ mod tests {
         check(true, [0, 0], false, true);
         check(false, [0, 0], false, false);
         check(false, [4, 4], false, false);
+    }
+
+    #[test]
+    fn an_expelled_member_whose_client_does_not_notice_leaves_the_group_and_joins_it_again() {
+        let mut membership = Membership::default();
+        membership.assigned(2);
+        let second = Duration::from_secs;
+        membership.is_known_to_group(false, second(5));
+        membership.is_known_to_group(false, second(20));
+        assert!(!membership.is_to_rejoin(second(34)));
+        // Other owners were answered later: the group knows this member after all.
+        membership.is_known_to_group(true, second(34));
+        assert!(!membership.is_to_rejoin(second(60)));
+        membership.is_known_to_group(false, second(60));
+        assert_eq!(membership.waiting_for(), None);
+        assert!(membership.is_to_rejoin(second(90)));
+        assert!(
+            membership
+                .waiting_for()
+                .is_some_and(|why| why.contains("does not know this member"))
+        );
+        // The client has left, and waits for the group.
+        membership.revoked();
+        assert_eq!(membership.waiting_for(), None);
+        assert!(!membership.is_to_rejoin(second(300)));
+    }
+
+    #[test]
+    fn a_member_that_notices_its_expulsion_does_not_leave_again() {
+        let mut membership = Membership::default();
+        membership.assigned(2);
+        membership.is_known_to_group(false, Duration::from_secs(5));
+        membership.revoked();
+        membership.assigned(1);
+        assert!(!membership.is_to_rejoin(Duration::from_secs(500)));
     }
 
     #[test]

@@ -229,13 +229,17 @@ impl Worker {
                 self.ends_known(clock_run, asked_ms, ends);
             }
             Answer::Commit {
+                epoch,
                 pair,
                 number,
                 is_known,
             } => {
-                is_known
-                    .into_iter()
-                    .for_each(|is_known| self.is_known_to_group(pair, number, is_known));
+                if let Some(is_known) = is_known {
+                    self.is_known_to_group(pair, number, is_known);
+                }
+                if let Some(is_known) = is_known.filter(|_| epoch == current) {
+                    self.membership.is_known_to_group(is_known, self.clocks.uptime());
+                }
             }
             Answer::Group { .. } | Answer::Starts { .. } | Answer::Ends { .. } => {}
         }

@@ -420,6 +420,7 @@ impl Worker {
             .map(|log| ((log.side, partition), log.position));
         let positions: Vec<(TopicPartition, i64)> = positions.collect();
         self.orders.push(Order::Ask(Question::Commit {
+            epoch: self.questions.epoch(),
             pair: partition,
             number,
             positions,

@@ -86,6 +86,7 @@ impl Stage {
     fn commits(&mut self, number: u64, positions: Vec<(TopicPartition, i64)>) -> Option<bool> {
         let pair = 0;
         self.execute(Order::Ask(Question::Commit {
+            epoch: 0,
             pair,
             number,
             positions,

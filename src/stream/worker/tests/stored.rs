@@ -332,15 +332,7 @@ fn hides_settled_numbers_until_an_order_to_restore_is_obeyed() {
     keeper.work.log().written = others.history().split_off(n_known);
     stage.questions.clear();
     keeper.run(&mut stage);
-    let number = stage.questions.iter().find_map(|question| match question {
-        Question::Commit { number, .. } => Some(*number),
-        _ => None,
-    });
-    stage.worker.handle(Input::Answer(Answer::Commit {
-        pair: 0,
-        number: number.expect("it asks the group"),
-        is_known: Some(true),
-    }));
+    answer_commit(&mut stage, true);
     let handle = keeper.handle.clone();
     let is_there = |keeper: &mut Keeper| {
         keeper.work_for(100);
@@ -363,4 +355,48 @@ fn hides_settled_numbers_until_an_order_to_restore_is_obeyed() {
     keeper.hand_over(&mut stage);
     stage.round();
     assert_eq!(stage.total(View::Settled), more);
+}
+
+/// A client that misses its own expulsion would keep its instance without partitions until somebody restarts it.
+#[test]
+fn an_expelled_member_whose_client_does_not_notice_joins_the_group_again() {
+    let (mut stage, mut keeper) = kept();
+    own(&mut stage, &mut keeper, 0);
+    traffic(&mut stage, &mut keeper, 0..30);
+    idle(&mut stage, &mut keeper, 1);
+    let (mut other, mut others) = kept_with(2, &[]);
+    others.work.log().written = keeper.history();
+    own(&mut other, &mut others, 30);
+    let n_known = keeper.history().len();
+    keeper.work.log().written = others.history().split_off(n_known);
+    stage.questions.clear();
+    keeper.run(&mut stage);
+    answer_commit(&mut stage, false);
+
+    let mut rejoins = |n_seconds: usize| {
+        let mut orders = Vec::new();
+        for _ in 0..n_seconds {
+            stage.pass(1_000);
+            orders.extend(stage.orders.drain(..));
+        }
+        orders.contains(&Order::Rejoin)
+    };
+    assert!(!rejoins(25), "its heartbeats may still be answered");
+    assert!(rejoins(10));
+}
+
+/// Answers the question whether the group knows this member.
+#[track_caller]
+fn answer_commit(stage: &mut Stage, is_known: bool) {
+    let asked = stage.questions.iter().find_map(|question| match question {
+        Question::Commit { epoch, number, .. } => Some((*epoch, *number)),
+        _ => None,
+    });
+    let (epoch, number) = asked.expect("it asks the group");
+    stage.worker.handle(Input::Answer(Answer::Commit {
+        epoch,
+        pair: 0,
+        number,
+        is_known: Some(is_known),
+    }));
 }
