@@ -85,6 +85,20 @@ impl Serialize for ApiDocument<'_> {
 pub(super) struct MeasuredProfile<'a> {
     name: &'a str,
     metrics: Vec<MetricKey<'a>>,
+    parts: NamesOfParts<'a>,
+}
+
+/// Names of each metric's numerator and denominator, by key.
+struct NamesOfParts<'a> {
+    ranking: &'a Ranking,
+    profile: usize,
+}
+
+impl Serialize for NamesOfParts<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let columns = columns_of(self.ranking, self.profile);
+        serializer.collect_map(columns.map(|column| (MetricKey(column), self.ranking.names_of_parts(column))))
+    }
 }
 
 pub(super) fn profiles(ranking: &Ranking) -> Vec<MeasuredProfile<'_>> {
@@ -92,6 +106,10 @@ pub(super) fn profiles(ranking: &Ranking) -> Vec<MeasuredProfile<'_>> {
     let measured = profiles.map(|(index, profile)| MeasuredProfile {
         name: &profile.name,
         metrics: columns_of(ranking, index).map(MetricKey).collect(),
+        parts: NamesOfParts {
+            ranking,
+            profile: index,
+        },
     });
     measured.collect()
 }

@@ -9,12 +9,12 @@ use abgauge::serve::{Exporter, http, server};
 use abgauge::settings::{self, Config};
 use abgauge::telemetry::Telemetry;
 use abgauge_core::looks::{ArmLook, ExperimentLook, History, Look, MetricLook, Published};
-use abgauge_core::metrics::{ListOutcome, Ranking};
+use abgauge_core::metrics::{ListOutcome, Parts, Ranking};
 use abgauge_core::statistics::burn_in::BurnIn;
 use abgauge_core::statistics::{
-    ArmReport, ArmState, Basis, ComparisonReport, DecidedAt, DecidedLook, DecidedMetric, Decision, Goal,
-    GuardrailReport, GuardrailState, HarmBound, InformationGrowth, Interval, ListRatio, MetricDecision,
-    MetricReport, MetricRole, PerUser, Settings, Size, Waiting,
+    ArmReport, ArmState, Basis, ComparedParts, ComparisonReport, DecidedAt, DecidedLook, DecidedMetric,
+    Decision, Goal, GuardrailReport, GuardrailState, HarmBound, InformationGrowth, Interval, ListRatio,
+    MetricDecision, MetricReport, MetricRole, PerUser, Settings, Size, Waiting,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -355,6 +355,7 @@ impl SnapshotSource for Arms {
 fn sizes() -> BTreeMap<String, ArmLook> {
     let metric = MetricLook {
         value: 0.25,
+        parts: parts(0.25),
         interval: None,
     };
     let size = |name: &str| ArmLook {
@@ -371,13 +372,25 @@ fn sizes() -> BTreeMap<String, ArmLook> {
     names.map(|name| (name.to_owned(), size(name))).collect()
 }
 
+/// Returns sums with this ratio, a multiple of 1/10,000.
+fn parts(value: f64) -> Parts {
+    Parts {
+        numerator: (value * 10_000.0).round(),
+        denominator: 10_000.0,
+    }
+}
+
 /// Returns an arm of the experiment without a control. Its users are counted, and one of its metrics has no interval yet.
 fn own(arm: &str) -> ArmLook {
     let interval = Interval {
         lower: 0.2,
         upper: 0.3,
     };
-    let metric = |value, interval| MetricLook { value, interval };
+    let metric = |value, interval| MetricLook {
+        value,
+        parts: parts(value),
+        interval,
+    };
     let metrics = [
         ("ctr", metric(0.25, Some(interval))),
         (
@@ -453,6 +466,10 @@ fn arm_report(state: Option<ArmState>) -> ArmReport {
         role,
         control: Some(0.25),
         arm: Some(0.28),
+        parts: Some(ComparedParts {
+            control: parts(0.25),
+            arm: parts(0.28),
+        }),
         lift: Some(0.12).filter(|_| is_known),
         interval: interval(-0.04, 0.28),
         standard_error: number(0.05),
@@ -488,6 +505,7 @@ fn arm_report(state: Option<ArmState>) -> ArmReport {
     let per_user = MetricReport {
         control: None,
         arm: None,
+        parts: None,
         ..metric(MetricRole::Secondary)
     };
     let metrics = [

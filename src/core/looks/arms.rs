@@ -10,7 +10,7 @@ use super::LookRules;
 use super::pair::{ExperimentUsers, PairUsers};
 use super::sums::{arm_totals, compared};
 use crate::ledger::{BucketSums, FrequentUsers};
-use crate::metrics::Column;
+use crate::metrics::{Column, Parts};
 use crate::statistics::{
     ArmTotals, ErrorLevel, EstimatedRatio, Interval, RatioShape, Sides, Size, Totals, ratio,
 };
@@ -46,6 +46,8 @@ pub struct WindowLook {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct MetricLook {
     pub value: f64,
+    #[serde(flatten)]
+    pub parts: Parts,
     #[serde(flatten)]
     pub interval: Option<Interval>,
 }
@@ -156,6 +158,7 @@ fn metrics(
             let ratio = ratio?;
             let metric = MetricLook {
                 value: ratio.value,
+                parts: ratio.parts,
                 interval: ratio.interval(shape, level),
             };
             Some((key, metric))

@@ -107,6 +107,7 @@ impl Measure {
     pub fn values(&self, role: MetricRole) -> MetricReport {
         let comparison = self.comparison.as_ref();
         MetricReport {
+            parts: comparison.and_then(|of| of.parts),
             top_bucket_share: self.top_bucket_share,
             ..MetricReport::untested(role, comparison.map(|of| of.control), comparison.map(|of| of.arm))
         }

@@ -65,7 +65,7 @@ mod versus;
 mod waiting;
 
 pub use self::calendar::{LookSpan, after_days};
-pub use self::comparison::{ArmPair, Comparison, compare};
+pub use self::comparison::{ArmPair, ComparedParts, Comparison, compare};
 pub use self::decision::{ArmState, Basis, Decision, Verdict};
 pub use self::definition::{MetricDefinition, name_of, unit_of};
 pub use self::effect::{Effect, ErrorLevel, Interval, Spread};

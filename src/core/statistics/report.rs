@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Serialize, Serializer};
 
 use super::burn_in::BurnIn;
+use super::comparison::ComparedParts;
 use super::decision::{Decision, MultiArm};
 use super::effect::Interval;
 use super::guardrail::GuardrailReport;
@@ -106,6 +107,9 @@ pub struct MetricReport {
     /// R_T. Over several epochs it is the weighted mean.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arm: Option<f64>,
+    /// Parts of both values. None over several epochs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parts: Option<ComparedParts>,
     /// Relative lift, not flipped if lower is better.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lift: Option<f64>,
@@ -201,6 +205,7 @@ impl ArmReport {
         self.incomparable = Some(reason);
         for metric in self.metrics.values_mut() {
             *metric = MetricReport {
+                parts: metric.parts,
                 standard_error: metric.standard_error,
                 information: metric.information,
                 top_bucket_share: metric.top_bucket_share,

@@ -101,9 +101,16 @@ fn an_arm_shows_both_views_of_each_window_with_lists() {
         "mrr@5",
         "mrr",
     ];
+    let profile = &document["profiles"][0];
     assert_eq!(
-        document["profiles"],
-        json!([{"name": "default", "metrics": keys}])
+        (&profile["name"], &profile["metrics"]),
+        (&json!("default"), &json!(keys))
+    );
+    let named = profile["parts"].as_object().unwrap();
+    assert_eq!(named.keys().len(), keys.len());
+    assert_eq!(
+        named["ctr@5"],
+        json!({"numerator": "clicks in the top 5", "denominator": "items shown in the top 5"})
     );
 }
 
@@ -206,14 +213,14 @@ fn arms_show_the_result_of_the_last_look() {
         arm("a")["look"],
         json!({
             "lists": 4000, "users": 500, "metrics": {
-                "ctr": {"value": 0.125, "lower": 0.1, "upper": 0.15},
-                "hit_rate@5": {"value": 0.25, "lower": 0.2, "upper": 0.3},
-                "mrr@1": {"value": 0.0625},
+                "ctr": {"value": 0.125, "numerator": 1250, "denominator": 10_000, "lower": 0.1, "upper": 0.15},
+                "hit_rate@5": {"value": 0.25, "numerator": 2500, "denominator": 10_000, "lower": 0.2, "upper": 0.3},
+                "mrr@1": {"value": 0.0625, "numerator": 625, "denominator": 10_000},
             },
             "windows": {"1h": {
                 "lists": 400, "metrics": {
-                    "hit_rate@5": {"value": 0.26, "lower": 0.15, "upper": 0.375},
-                    "mrr@1": {"value": 0.0625},
+                    "hit_rate@5": {"value": 0.26, "numerator": 2600, "denominator": 10_000, "lower": 0.15, "upper": 0.375},
+                    "mrr@1": {"value": 0.0625, "numerator": 625, "denominator": 10_000},
                 },
             }},
         })
@@ -224,6 +231,10 @@ fn arms_show_the_result_of_the_last_look() {
         let verdict = serde_json::to_value(of_look("e", name, &look)).unwrap();
         assert_eq!(arm(name)["comparison"], verdict, "as the verdict says it");
     }
+    assert_eq!(
+        arm("b")["comparison"]["metrics"]["hit_rate@5"]["parts"],
+        json!({"control": {"numerator": 2500, "denominator": 10_000}, "arm": {"numerator": 2800, "denominator": 10_000}})
+    );
     assert_eq!(arm("b")["comparison"]["state"], "no_decision");
     assert_eq!(arm("b")["windows"]["5m"]["live"]["lists"], 1, "as before");
 }

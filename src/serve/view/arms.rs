@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use abgauge_core::engine::View;
 use abgauge_core::looks::{self, ArmLook, Experiment, ExperimentLook};
-use abgauge_core::metrics::{CLICKS, Column, ITEMS_SHOWN, LISTS};
+use abgauge_core::metrics::{CLICKS, Column, ITEMS_SHOWN, LISTS, Parts};
 use abgauge_core::statistics::per_user::is_per_user;
 use abgauge_core::statistics::{MetricRole, Size};
 use abgauge_core::verdict::{ArmVerdict, Headline};
@@ -224,6 +224,8 @@ struct ArmValues {
     items_shown: i128,
     /// Values by metric, null if undefined.
     values: Vec<Option<f64>>,
+    /// Numerator and denominator of each value.
+    parts: Vec<Option<Parts>>,
     line: Option<Sparkline>,
 }
 
@@ -241,14 +243,15 @@ impl<'a> ArmRow<'a> {
     fn of(arm: &'a ArmSnapshot, query: &ViewQuery, columns: &[Option<&Column>]) -> ArmRow<'a> {
         let place = |view| {
             let sums = arm.sums(view, query.window);
-            let values = columns
+            let parts = columns
                 .iter()
-                .map(|column| column.and_then(|column| column.value(sums)));
+                .map(|column| column.and_then(|column| column.parts(sums)));
             (sums[LISTS] != 0).then(|| ArmValues {
                 lists: sums[LISTS],
                 clicks: sums[CLICKS],
                 items_shown: sums[ITEMS_SHOWN],
-                values: values.collect(),
+                values: parts.clone().map(|parts| parts.map(Parts::value)).collect(),
+                parts: parts.collect(),
                 line: None,
             })
         };

@@ -128,7 +128,10 @@ fn a_row_has_both_views_of_the_chosen_window_cutoff_and_metrics() {
         "start_ms": 0, "cell_ms": 60_000, "lists": [0, 3],
         "values": [[null, 0.13333], [null, 0.16667]],
     });
-    let place = json!({"lists": 1, "clicks": 2, "items_shown": 5, "values": [0.4, 0.5], "line": line});
+    let place = json!({
+        "lists": 1, "clicks": 2, "items_shown": 5, "values": [0.4, 0.5],
+        "parts": [{"numerator": 2, "denominator": 5}, {"numerator": 0.5, "denominator": 1}], "line": line,
+    });
     let alone = serde_json::to_value(verdict::uncompared(1)).unwrap();
     assert_eq!(
         answer["experiments"],
@@ -393,7 +396,10 @@ fn arms_without_a_comparison_show_intervals_of_the_chosen_metrics() {
     let row = &experiment["arms"][0];
     assert_eq!(
         row["own"],
-        json!({"lists": 4000, "users": 500, "metrics": {"ctr": {"value": 0.125, "lower": 0.1, "upper": 0.15}}, "windows": {}})
+        json!({
+            "lists": 4000, "users": 500, "windows": {},
+            "metrics": {"ctr": {"value": 0.125, "numerator": 1250, "denominator": 10_000, "lower": 0.1, "upper": 0.15}},
+        })
     );
     assert_eq!(row.get("comparison"), None);
 }
@@ -585,6 +591,17 @@ fn each_profile_has_its_own_values() {
     let values = |profile: &str| of(profile)["experiments"][0]["arms"][0]["live"]["values"].clone();
     assert_eq!(values("default"), json!([0.5, 0.75]));
     assert_eq!(values("rs_metrics"), json!([1.0, 0.75]));
+    // Over lists with a click only, while both profiles share the distinct count.
+    let parts = |profile: &str| of(profile)["experiments"][0]["arms"][0]["live"]["parts"].clone();
+    let seen = json!({"numerator": 3, "denominator": 4});
+    assert_eq!(
+        parts("default"),
+        json!([{"numerator": 1, "denominator": 2}, seen])
+    );
+    assert_eq!(
+        parts("rs_metrics"),
+        json!([{"numerator": 1, "denominator": 1}, seen])
+    );
 }
 
 #[test]
