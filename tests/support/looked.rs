@@ -12,9 +12,9 @@ use abgauge_core::looks::{ArmLook, ExperimentLook, History, Look, MetricLook, Pu
 use abgauge_core::metrics::{ListOutcome, Parts, Ranking};
 use abgauge_core::statistics::burn_in::BurnIn;
 use abgauge_core::statistics::{
-    ArmReport, ArmState, Basis, ComparedParts, ComparisonReport, DecidedAt, DecidedLook, DecidedMetric,
-    Decision, Goal, GuardrailReport, GuardrailState, HarmBound, InformationGrowth, Interval, ListRatio,
-    MetricDecision, MetricReport, MetricRole, PerUser, Settings, Size, Waiting,
+    AbsoluteEffect, ArmReport, ArmState, Basis, ComparedParts, ComparisonReport, DecidedAt, DecidedLook,
+    DecidedMetric, Decision, Goal, GuardrailReport, GuardrailState, HarmBound, InformationGrowth, Interval,
+    ListRatio, MetricDecision, MetricReport, MetricRole, PerUser, Settings, Size, Waiting,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -472,6 +472,10 @@ fn arm_report(state: Option<ArmState>) -> ArmReport {
         }),
         lift: Some(0.12).filter(|_| is_known),
         interval: interval(-0.04, 0.28),
+        absolute: is_known.then_some(AbsoluteEffect {
+            value: 0.03,
+            interval: interval(-0.01, 0.07),
+        }),
         standard_error: number(0.05),
         p: number(0.02),
         p_adjusted: number(0.04),
@@ -506,6 +510,7 @@ fn arm_report(state: Option<ArmState>) -> ArmReport {
         control: None,
         arm: None,
         parts: None,
+        absolute: None,
         ..metric(MetricRole::Secondary)
     };
     let metrics = [

@@ -77,7 +77,9 @@ pub use self::progress::{InformationGrowth, Known, TestProgress};
 pub use self::ratio::{EstimatedRatio, RatioShape, RatioSums};
 pub use self::refused::RefusedLists;
 pub(crate) use self::report::whole;
-pub use self::report::{ArmReport, ComparisonReport, ListRatio, MetricDecision, MetricReport, PerUser, Size};
+pub use self::report::{
+    AbsoluteEffect, ArmReport, ComparisonReport, ListRatio, MetricDecision, MetricReport, PerUser, Size,
+};
 pub use self::settings::{Goal, MetricRole, Settings, Unit, Validity};
 pub use self::test_state::{DecidedAt, DecidedLook, DecidedMetric, KeptArm, KeptMetric, TestState};
 pub use self::totals::{ArmTotals, Epoch, STICKY_NOTE, Terms, Totals};

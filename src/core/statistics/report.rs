@@ -116,6 +116,9 @@ pub struct MetricReport {
     /// Band of the lift, which holds at every look. For a file it is the t interval.
     #[serde(flatten)]
     pub interval: Option<Interval>,
+    /// Difference of the two values. None for a metric per user.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub absolute: Option<AbsoluteEffect>,
     /// Two-sided p, uncorrected. None for an arm that is not tested, like all other p below.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p: Option<f64>,
@@ -157,6 +160,15 @@ pub struct MetricReport {
     /// max ψ²/Σψ².
     #[serde(skip)]
     pub top_bucket_share: Option<f64>,
+}
+
+/// Δ = R_T − R_C in the metric's unit, not flipped if lower is better.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct AbsoluteEffect {
+    pub value: f64,
+    /// Band of Δ, which holds at every look. For a file it is the t interval.
+    #[serde(flatten)]
+    pub interval: Option<Interval>,
 }
 
 /// A metric at the current decision.
