@@ -8,13 +8,13 @@ use abgauge::board::snapshot::{ArmSnapshot, Snapshot, SnapshotSource, Timeline};
 use abgauge::serve::{Exporter, http, server};
 use abgauge::settings::{self, Config};
 use abgauge::telemetry::Telemetry;
-use abgauge_core::looks::{ArmLook, ExperimentLook, History, Look, MetricLook, Published};
+use abgauge_core::looks::{ArmLook, ExperimentLook, History, Look, MetricLook, Published, WindowLook};
 use abgauge_core::metrics::{ListOutcome, Parts, Ranking};
 use abgauge_core::statistics::burn_in::BurnIn;
 use abgauge_core::statistics::{
     AbsoluteEffect, ArmReport, ArmState, Basis, ComparedParts, ComparisonReport, DecidedAt, DecidedLook,
     DecidedMetric, Decision, Goal, GuardrailReport, GuardrailState, HarmBound, InformationGrowth, Interval,
-    ListRatio, MetricDecision, MetricReport, MetricRole, PerUser, Settings, Size, Waiting,
+    ListRatio, MetricDecision, MetricReport, MetricRole, PerUser, Settings, Size, SpanLift, Waiting,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -358,6 +358,18 @@ fn sizes() -> BTreeMap<String, ArmLook> {
         parts: parts(0.25),
         interval: None,
     };
+    let lift = SpanLift {
+        lift: 0.02,
+        interval: Some(Interval {
+            lower: -0.1,
+            upper: 0.14,
+        }),
+    };
+    let day = WindowLook {
+        lists: 1500.0,
+        metrics: BTreeMap::new(),
+        lifts: [("mrr@5".to_owned(), lift)].into(),
+    };
     let size = |name: &str| ArmLook {
         size: Size {
             lists: 12_345.0,
@@ -366,7 +378,10 @@ fn sizes() -> BTreeMap<String, ArmLook> {
         lists_without_user: 0.0,
         top_user_lists: None,
         metrics: [("mrr@5".to_owned(), metric)].into(),
-        windows: BTreeMap::new(),
+        windows: match name {
+            "blend" => [("24h".to_owned(), day.clone())].into(),
+            _ => BTreeMap::new(),
+        },
     };
     let names = ARMS.iter().map(|(arm, _)| *arm).chain([CONTROL]);
     names.map(|name| (name.to_owned(), size(name))).collect()

@@ -53,6 +53,7 @@ mod report;
 mod root;
 pub mod sequence;
 mod settings;
+mod span_lift;
 pub mod spending;
 pub mod srm;
 pub mod student;
@@ -81,6 +82,7 @@ pub use self::report::{
     AbsoluteEffect, ArmReport, ComparisonReport, ListRatio, MetricDecision, MetricReport, PerUser, Size,
 };
 pub use self::settings::{Goal, MetricRole, Settings, Unit, Validity};
+pub use self::span_lift::{SpanLift, span_lifts};
 pub use self::test_state::{DecidedAt, DecidedLook, DecidedMetric, KeptArm, KeptMetric, TestState};
 pub use self::totals::{ArmTotals, Epoch, STICKY_NOTE, Terms, Totals};
 pub use self::versus::Sides;

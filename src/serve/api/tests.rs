@@ -225,6 +225,10 @@ fn arms_show_the_result_of_the_last_look() {
             }},
         })
     );
+    assert_eq!(
+        arm("b")["look"]["windows"]["1h"]["lifts"],
+        json!({"hit_rate@5": {"lift": 0.06, "lower": -0.1, "upper": 0.22}})
+    );
     assert_eq!(arm("a").get("comparison"), None, "it is the control");
     let look = looks::compared();
     for name in ["b", "c"] {

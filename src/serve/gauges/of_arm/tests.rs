@@ -122,7 +122,12 @@ fn shown(config: &Config, ranking: &Ranking, names: &[String]) -> PublishedLooks
     let metrics: BTreeMap<String, MetricLook> = keys.iter().map(|key| (key.clone(), look)).collect();
     let window = config.look_window().map(|window| {
         let metrics = metrics.clone();
-        (window.name, WindowLook { lists: 1.0, metrics })
+        let look = WindowLook {
+            lists: 1.0,
+            metrics,
+            lifts: BTreeMap::new(),
+        };
+        (window.name, look)
     });
     let of_arm = ArmLook {
         size: Size {
