@@ -52,11 +52,15 @@ fn document_with(
         asked: &asked,
         looks,
         windows: &fixture::windows(),
-        timelines,
-        lines_of,
+        choice: ApiChoice {
+            scope: Scope::Own,
+            timelines,
+            lines_of,
+            has_parts: timelines.is_some(),
+        },
         k: &fixture::ks(),
         settle_after_ms: 1_920_000,
-        scope: None,
+        global: None,
         status: telemetry.status(),
     };
     serde_json::from_str(&serde_json::to_string(&document).unwrap()).unwrap()
@@ -329,6 +333,11 @@ fn timelines_are_shown_only_in_the_requested_window() {
     assert_eq!(timeline["metrics"]["ctr"], json!([null, 0.2, null]));
     assert_eq!(timeline["metrics"].as_object().unwrap().len(), 9);
     assert!(windows["1h"]["live"]["timeline"].is_null());
+    // The parts are requested, too.
+    let parts = &windows["1h"]["live"]["parts"];
+    assert_eq!(parts["ctr"], json!({"numerator": 2, "denominator": 10}));
+    assert_eq!(parts["mrr@5"], json!({"numerator": 0.5, "denominator": 2}));
+    assert_eq!(parts.as_object().unwrap().len(), 9);
     assert!(windows["total"]["live"]["timeline"].is_null());
 }
 
