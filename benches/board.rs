@@ -22,12 +22,12 @@ use abgauge_core::engine::event::{ArmName, Batch, Body, Click, Event, Position, 
 use abgauge_core::ledger::{Keep, PairDelta, PairTracker};
 use abgauge_core::looks::{ArmLook, ExperimentLook, Look, MetricLook};
 use abgauge_core::metrics::catalogue::{Catalogue, NewItem};
-use abgauge_core::metrics::{Column, METRICS, Ranking, usual_ids};
+use abgauge_core::metrics::{Column, METRICS, Parts, Ranking, usual_ids};
 use abgauge_core::statistics::burn_in::BurnIn;
 use abgauge_core::statistics::per_user;
 use abgauge_core::statistics::{
-    ArmReport, ArmState, Basis, ComparisonReport, Decision, Interval, MetricReport, MetricRole, Settings,
-    Size,
+    ArmReport, ArmState, Basis, ComparedParts, ComparisonReport, Decision, Interval, MetricReport,
+    MetricRole, Settings, Size,
 };
 use common::clock::thread_cpu_ns;
 use common::summary::Summary;
@@ -387,8 +387,13 @@ fn looked(config: &Config, n_arms: usize) -> Look {
         lower: 0.246_913_578_024_691,
         upper: 0.271_828_182_845_904,
     });
+    let parts = Parts {
+        numerator: 259_259_259_259.259,
+        denominator: 1e12,
+    };
     let metric = MetricLook {
         value: 0.259_259_259_259_259,
+        parts,
         interval,
     };
     let own = ArmLook {
@@ -404,6 +409,10 @@ fn looked(config: &Config, n_arms: usize) -> Look {
     };
     let number = Some(0.012_345_678_901_234_5);
     let metric = MetricReport {
+        parts: Some(ComparedParts {
+            control: parts,
+            arm: parts,
+        }),
         lift: number,
         interval,
         standard_error: number,

@@ -24,7 +24,9 @@ const VERSION: u32 = 1;
 /// {"version":1,"experiment":"ranker","arm":"neural","control":"base","result":"hold","value":0,"state":"no_decision",
 ///  "reason":"10.2 of 14 days","waits_for":{"days":10.2,"min_days":14.0,"guardrails":["mrr"],"information":0.4,"days_needed":28.0},
 ///  "label":"Undecided","as_of":1764478200000,"look":1469,"next_decision":1764806400000,
-///  "planned_end":1764806400000,"metrics":{"hit_rate@10":{"role":"primary","control":0.25,"arm":0.27,"lift":0.1,"lower":-0.04,"upper":0.25,"p":0.25,
+///  "planned_end":1764806400000,"metrics":{"hit_rate@10":{"role":"primary","control":0.25,"arm":0.275,
+///   "parts":{"control":{"numerator":1000,"denominator":4000},"arm":{"numerator":1100,"denominator":4000}},
+///   "lift":0.1,"lower":-0.04,"upper":0.25,"absolute":{"value":0.025,"lower":-0.01,"upper":0.06},"p":0.25,
 ///   "p_adjusted":0.5,"p_harm":1.0,"information":0.4,"days_needed":28.0,"per_user":{"lift":0.16,"lower":-0.2,"upper":0.6},
 ///   "decision":{"look":1008,"at":1764201600000,"k":1,"lift":0.1,"lower":-0.01,"upper":0.21,"p":0.1,"p_adjusted":0.2}},
 ///   "mrr":{"role":"guardrail","control":0.1,"arm":0.1,"lift":0.02,"lower":-0.04,"upper":0.08,"p":0.5,"p_adjusted":0.5,"p_harm":1.0,
@@ -137,10 +139,11 @@ impl Checks {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metrics::Parts;
     use crate::statistics::burn_in::BurnIn;
     use crate::statistics::{
-        ArmState, Basis, DecidedAt, DecidedMetric, Decision, GuardrailReport, GuardrailState, HarmBound,
-        Interval, MetricDecision, PerUser, Waiting,
+        AbsoluteEffect, ArmState, Basis, ComparedParts, DecidedAt, DecidedMetric, Decision, GuardrailReport,
+        GuardrailState, HarmBound, Interval, MetricDecision, PerUser, Waiting,
     };
 
     fn report(arm: ArmReport) -> ComparisonReport {
@@ -169,12 +172,24 @@ mod tests {
 
     fn known() -> ArmReport {
         let interval = |lower, upper| Some(Interval { lower, upper });
+        let parts = |numerator| Parts {
+            numerator,
+            denominator: 4000.0,
+        };
         let metric = MetricReport {
             role: MetricRole::Primary,
             control: Some(0.25),
             arm: Some(0.27),
+            parts: Some(ComparedParts {
+                control: parts(1000.0),
+                arm: parts(1080.0),
+            }),
             lift: Some(0.08),
             interval: interval(-0.04, 0.2),
+            absolute: Some(AbsoluteEffect {
+                value: 0.02,
+                interval: interval(-0.01, 0.05),
+            }),
             standard_error: Some(0.04),
             p: Some(0.25),
             p_adjusted: Some(0.5),
@@ -250,7 +265,8 @@ mod tests {
             r#""waits_for":{"days":10.2,"min_days":14.0,"guardrails":["mrr"],"information":0.4,"days_needed":28.0},"#,
             r#""label":"Undecided","as_of":1764478200000,"look":1469,"#,
             r#""next_decision":1764806400000,"planned_end":1764806400000,"metrics":{"hit_rate@10":{"role":"primary","control":0.25,"arm":0.27,"#,
-            r#""lift":0.08,"lower":-0.04,"upper":0.2,"p":0.25,"p_adjusted":0.5,"p_harm":1.0,"harm_since":1763500000000,"#,
+            r#""parts":{"control":{"numerator":1000,"denominator":4000},"arm":{"numerator":1080,"denominator":4000}},"#,
+            r#""lift":0.08,"lower":-0.04,"upper":0.2,"absolute":{"value":0.02,"lower":-0.01,"upper":0.05},"p":0.25,"p_adjusted":0.5,"p_harm":1.0,"harm_since":1763500000000,"#,
             r#""harm":{"bound":-0.004,"level":0.975},"guardrail":{"margin":0.05,"bound":-0.04,"state":"holds"},"#,
             r#""information":0.4,"days_needed":28.0,"per_user":{"lift":0.157,"lower":-0.2,"upper":0.6},"decision":{"look":1008,"at":1764201600000,"k":1,"#,
             r#""lift":0.1,"lower":0.01,"upper":0.19,"p":0.02,"p_adjusted":0.04}}},"checks":{"srm":{"p":1.0},"#,

@@ -21,6 +21,18 @@ use crate::board::snapshot::{ArmSnapshot, Snapshot, Timeline};
 use crate::settings::WindowSpan;
 use crate::telemetry::StreamStatus;
 
+/// Choice of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ApiChoice {
+    pub scope: Scope,
+    /// Index of the window whose views have a timeline.
+    pub timelines: Option<usize>,
+    /// Index of the profile of the timelines.
+    pub lines_of: usize,
+    /// Set if views have the parts of their metrics.
+    pub has_parts: bool,
+}
+
 /// Whole answer, ready to be written.
 pub(super) struct ApiDocument<'a> {
     pub snapshot: &'a Snapshot,
@@ -35,14 +47,11 @@ pub(super) struct ApiDocument<'a> {
     /// Latest look at the experiments.
     pub looks: &'a PublishedLooks,
     pub windows: &'a [WindowSpan],
-    /// Index of the window whose cells are in the snapshot.
-    pub timelines: Option<usize>,
-    /// Index of the profile whose time lines are shown.
-    pub lines_of: usize,
+    pub choice: ApiChoice,
     pub k: &'a [NonZeroU32],
     pub settle_after_ms: i64,
-    /// Scope of the answer and status of the global view, if scopes can be chosen.
-    pub scope: Option<(Scope, GlobalStatus)>,
+    /// Status of the global view, if scopes can be chosen.
+    pub global: Option<GlobalStatus>,
     pub status: StreamStatus,
 }
 
@@ -72,8 +81,8 @@ impl Serialize for ApiDocument<'_> {
             self.arms_left_out,
         );
         map.serialize_entry("stream", &stream)?;
-        if let Some((scope, global)) = &self.scope {
-            map.serialize_entry("scope", scope.name())?;
+        if let Some(global) = &self.global {
+            map.serialize_entry("scope", self.choice.scope.name())?;
             map.serialize_entry("global", global)?;
         }
         map.end()
@@ -85,6 +94,20 @@ impl Serialize for ApiDocument<'_> {
 pub(super) struct MeasuredProfile<'a> {
     name: &'a str,
     metrics: Vec<MetricKey<'a>>,
+    parts: NamesOfParts<'a>,
+}
+
+/// Names of each metric's numerator and denominator, by key.
+struct NamesOfParts<'a> {
+    ranking: &'a Ranking,
+    profile: usize,
+}
+
+impl Serialize for NamesOfParts<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let columns = columns_of(self.ranking, self.profile);
+        serializer.collect_map(columns.map(|column| (MetricKey(column), self.ranking.names_of_parts(column))))
+    }
 }
 
 pub(super) fn profiles(ranking: &Ranking) -> Vec<MeasuredProfile<'_>> {
@@ -92,6 +115,10 @@ pub(super) fn profiles(ranking: &Ranking) -> Vec<MeasuredProfile<'_>> {
     let measured = profiles.map(|(index, profile)| MeasuredProfile {
         name: &profile.name,
         metrics: columns_of(ranking, index).map(MetricKey).collect(),
+        parts: NamesOfParts {
+            ranking,
+            profile: index,
+        },
     });
     measured.collect()
 }
@@ -201,18 +228,22 @@ impl Serialize for Views<'_> {
             let timelines = arm
                 .timelines
                 .as_ref()
-                .filter(|_| of.timelines == Some(self.window));
+                .filter(|_| of.choice.timelines == Some(self.window));
             let place = WindowMetrics {
                 lists: sums[LISTS],
                 clicks: sums[CLICKS],
                 items_shown: sums[ITEMS_SHOWN],
                 metrics: metrics_map(of.ranking, 0, sums),
+                parts: of.choice.has_parts.then_some(MetricParts {
+                    ranking: of.ranking,
+                    sums,
+                }),
                 profiles: OtherProfiles {
                     ranking: of.ranking,
                     sums,
                 },
                 timeline: timelines
-                    .map(|both| CellsDocument::of(of.ranking, of.lines_of, &both[view as usize])),
+                    .map(|both| CellsDocument::of(of.ranking, of.choice.lines_of, &both[view as usize])),
             };
             (place.lists != 0).then_some((view.name(), place))
         });
@@ -226,10 +257,26 @@ struct WindowMetrics<'a> {
     clicks: i128,
     items_shown: i128,
     metrics: MetricsMap<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parts: Option<MetricParts<'a>>,
     #[serde(skip_serializing_if = "OtherProfiles::is_empty")]
     profiles: OtherProfiles<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     timeline: Option<CellsDocument<'a>>,
+}
+
+/// Parts of the defined metrics of the first profile, by key.
+struct MetricParts<'a> {
+    ranking: &'a Ranking,
+    sums: &'a [i128],
+}
+
+impl Serialize for MetricParts<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let columns = columns_of(self.ranking, 0);
+        let defined = columns.filter_map(|column| Some((MetricKey(column), column.parts(self.sums)?)));
+        serializer.collect_map(defined)
+    }
 }
 
 /// Metrics of every profile but the first, by profile name.

@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::assets::{Assets, PAGE};
 use self::events::Events;
+use super::api::ApiChoice;
 use super::encoding::{Encoding, gzip};
 use super::feed::ViewFeed;
 use super::renderer::{BodyReader, Failed, Renderer};
@@ -82,7 +83,7 @@ struct Routes {
     exporter: Arc<Exporter>,
     metrics: Renderer<()>,
     /// Renderer by scope, by index of the window with time lines, and by their profile.
-    experiments: Renderer<(Scope, Option<usize>, usize)>,
+    experiments: Renderer<ApiChoice>,
     charts: Renderer<charts::ChartQuery>,
     feed: ViewFeed,
     page: Assets,
@@ -108,6 +109,8 @@ struct TimelineQuery {
     profile: Option<String>,
     /// Scope of the partitions. This instance's by default.
     scope: Option<String>,
+    /// `true` for the numerator and denominator of each metric of a view.
+    parts: Option<String>,
 }
 
 async fn experiments(
@@ -154,13 +157,22 @@ async fn experiments(
         );
         return answer(StatusCode::BAD_REQUEST, PLAIN, message);
     };
-    let exporter = Arc::clone(&routes.exporter);
-    let render = move |snapshots: &mut Snapshots, out: &mut Vec<u8>| {
-        exporter.experiments(scope, timelines, lines_of, snapshots, out)
+    let has_parts = match wanted.parts.as_deref() {
+        None | Some("false") => false,
+        Some("true") => true,
+        Some(_) => return answer(StatusCode::BAD_REQUEST, PLAIN, "`parts` is true or false\n"),
     };
+    let choice = ApiChoice {
+        scope,
+        timelines,
+        lines_of,
+        has_parts,
+    };
+    let exporter = Arc::clone(&routes.exporter);
+    let render =
+        move |snapshots: &mut Snapshots, out: &mut Vec<u8>| exporter.experiments(choice, snapshots, out);
     let encoding = Encoding::wanted(&headers);
-    let key = (scope, timelines, lines_of);
-    let body = routes.experiments.body(key, encoding, render).await;
+    let body = routes.experiments.body(choice, encoding, render).await;
     body_reader("application/json", encoding, body)
 }
 

@@ -114,21 +114,18 @@ impl Exporter {
         }
     }
 
-    /// Writes the body of `/api/v1/experiments` for a scope. `timelines` is the index of the window whose cells are
-    /// included, by the profile `lines_of`. Reuses the memory of earlier snapshots.
-    pub fn experiments(
+    /// Writes the body of `/api/v1/experiments`. Reuses the memory of earlier snapshots.
+    fn experiments(
         &self,
-        scope: Scope,
-        timelines: Option<usize>,
-        lines_of: usize,
+        choice: api::ApiChoice,
         snapshots: &mut Snapshots,
         out: &mut Vec<u8>,
     ) -> anyhow::Result<()> {
-        let snapshot = snapshots.of(scope == Scope::Global);
-        if let Some(source) = self.source(scope) {
-            source.snapshot_into(timelines, snapshot);
+        let snapshot = snapshots.of(choice.scope == Scope::Global);
+        if let Some(source) = self.source(choice.scope) {
+            source.snapshot_into(choice.timelines, snapshot);
         }
-        let mut arms = match self.has_numbers(scope) {
+        let mut arms = match self.has_numbers(choice.scope) {
             true => shown_arms(snapshot, self.export.forget_after_ms),
             false => Vec::new(),
         };
@@ -143,11 +140,10 @@ impl Exporter {
             asked: &self.experiments,
             looks: &looks,
             windows: &self.windows,
-            timelines,
-            lines_of,
+            choice,
             k: &self.k,
             settle_after_ms: self.settle_after_ms,
-            scope: self.global.as_ref().map(|global| (scope, global.status())),
+            global: self.global.as_ref().map(GlobalScope::status),
             status: self.status(),
         };
         Ok(serde_json::to_writer(out, &document)?)

@@ -223,6 +223,19 @@ fn arms_are_compared_with_their_control_by_the_last_look() {
     assert!(said.contains("all is well"), "{said}");
 }
 
+#[test]
+fn a_value_explains_itself() {
+    let server = LookedAt::start();
+    server.look_undecided(None);
+    let url = format!("http://{}/", server.address);
+    let said = browser::run(
+        "why.mjs",
+        &[&url, crate::support::looked::HOSTILE],
+        Duration::from_secs(120),
+    );
+    assert!(said.contains("all is well"), "{said}");
+}
+
 /// Opens a page with one look, and checks its wording.
 #[track_caller]
 fn check_wording(show: fn(&LookedAt), what: &str) {

@@ -8,13 +8,13 @@ use abgauge::board::snapshot::{ArmSnapshot, Snapshot, SnapshotSource, Timeline};
 use abgauge::serve::{Exporter, http, server};
 use abgauge::settings::{self, Config};
 use abgauge::telemetry::Telemetry;
-use abgauge_core::looks::{ArmLook, ExperimentLook, History, Look, MetricLook, Published};
-use abgauge_core::metrics::{ListOutcome, Ranking};
+use abgauge_core::looks::{ArmLook, ExperimentLook, History, Look, MetricLook, Published, WindowLook};
+use abgauge_core::metrics::{ListOutcome, Parts, Ranking};
 use abgauge_core::statistics::burn_in::BurnIn;
 use abgauge_core::statistics::{
-    ArmReport, ArmState, Basis, ComparisonReport, DecidedAt, DecidedLook, DecidedMetric, Decision, Goal,
-    GuardrailReport, GuardrailState, HarmBound, InformationGrowth, Interval, ListRatio, MetricDecision,
-    MetricReport, MetricRole, PerUser, Settings, Size, Waiting,
+    AbsoluteEffect, ArmReport, ArmState, Basis, ComparedParts, ComparisonReport, DecidedAt, DecidedLook,
+    DecidedMetric, Decision, Goal, GuardrailReport, GuardrailState, HarmBound, InformationGrowth, Interval,
+    ListRatio, MetricDecision, MetricReport, MetricRole, PerUser, Settings, Size, SpanLift, Waiting,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -355,7 +355,20 @@ impl SnapshotSource for Arms {
 fn sizes() -> BTreeMap<String, ArmLook> {
     let metric = MetricLook {
         value: 0.25,
+        parts: parts(0.25),
         interval: None,
+    };
+    let lift = SpanLift {
+        lift: 0.02,
+        interval: Some(Interval {
+            lower: -0.1,
+            upper: 0.14,
+        }),
+    };
+    let day = WindowLook {
+        lists: 1500.0,
+        metrics: BTreeMap::new(),
+        lifts: [("mrr@5".to_owned(), lift)].into(),
     };
     let size = |name: &str| ArmLook {
         size: Size {
@@ -365,10 +378,21 @@ fn sizes() -> BTreeMap<String, ArmLook> {
         lists_without_user: 0.0,
         top_user_lists: None,
         metrics: [("mrr@5".to_owned(), metric)].into(),
-        windows: BTreeMap::new(),
+        windows: match name {
+            "blend" => [("24h".to_owned(), day.clone())].into(),
+            _ => BTreeMap::new(),
+        },
     };
     let names = ARMS.iter().map(|(arm, _)| *arm).chain([CONTROL]);
     names.map(|name| (name.to_owned(), size(name))).collect()
+}
+
+/// Returns sums with this ratio, a multiple of 1/10,000.
+fn parts(value: f64) -> Parts {
+    Parts {
+        numerator: (value * 10_000.0).round(),
+        denominator: 10_000.0,
+    }
 }
 
 /// Returns an arm of the experiment without a control. Its users are counted, and one of its metrics has no interval yet.
@@ -377,7 +401,11 @@ fn own(arm: &str) -> ArmLook {
         lower: 0.2,
         upper: 0.3,
     };
-    let metric = |value, interval| MetricLook { value, interval };
+    let metric = |value, interval| MetricLook {
+        value,
+        parts: parts(value),
+        interval,
+    };
     let metrics = [
         ("ctr", metric(0.25, Some(interval))),
         (
@@ -453,8 +481,16 @@ fn arm_report(state: Option<ArmState>) -> ArmReport {
         role,
         control: Some(0.25),
         arm: Some(0.28),
+        parts: Some(ComparedParts {
+            control: parts(0.25),
+            arm: parts(0.28),
+        }),
         lift: Some(0.12).filter(|_| is_known),
         interval: interval(-0.04, 0.28),
+        absolute: is_known.then_some(AbsoluteEffect {
+            value: 0.03,
+            interval: interval(-0.01, 0.07),
+        }),
         standard_error: number(0.05),
         p: number(0.02),
         p_adjusted: number(0.04),
@@ -488,6 +524,8 @@ fn arm_report(state: Option<ArmState>) -> ArmReport {
     let per_user = MetricReport {
         control: None,
         arm: None,
+        parts: None,
+        absolute: None,
         ..metric(MetricRole::Secondary)
     };
     let metrics = [

@@ -10,9 +10,10 @@ use super::LookRules;
 use super::pair::{ExperimentUsers, PairUsers};
 use super::sums::{arm_totals, compared};
 use crate::ledger::{BucketSums, FrequentUsers};
-use crate::metrics::Column;
+use crate::metrics::{Column, Parts};
 use crate::statistics::{
-    ArmTotals, ErrorLevel, EstimatedRatio, Interval, RatioShape, Sides, Size, Totals, ratio,
+    ArmTotals, ComparisonReport, ErrorLevel, EstimatedRatio, Interval, RatioShape, Settings, Sides, Size,
+    SpanLift, Totals, ratio, span_lifts,
 };
 
 /// One arm alone, over all epochs.
@@ -40,6 +41,9 @@ pub struct WindowLook {
     pub lists: f64,
     /// Metrics by id. Intervals hold with 95% whatever the experiment's settings, so that one alerting rule fits all.
     pub metrics: BTreeMap<String, MetricLook>,
+    /// Lifts against the control of the metrics that decide, by id. Their intervals hold with 95%, too.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub lifts: BTreeMap<String, SpanLift>,
 }
 
 /// A metric of an arm with its pointwise interval, which is None if too little is known.
@@ -47,20 +51,24 @@ pub struct WindowLook {
 pub struct MetricLook {
     pub value: f64,
     #[serde(flatten)]
+    pub parts: Parts,
+    #[serde(flatten)]
     pub interval: Option<Interval>,
 }
 
 /// Error probability of intervals in windows, and of those without settings.
 const ALPHA: f64 = 0.05;
 
-/// Computes the results of each arm alone. Intervals since the start hold with probability 1 − `alpha`, by default 95%. `sides`
-/// are the arms of `totals`, prepared epoch by epoch.
+/// Computes the results of each arm alone, and its lifts in the window. Intervals since the start hold with probability 1 − α, by
+/// default 95%. `sides` are the arms of `totals`, prepared epoch by epoch. `comparison` has the settings and the report of the look.
+/// There are no lifts if shares changed within the window.
 pub(super) fn arms(
     totals: &Totals,
     sides: &Sides,
     pairs: &[(&PairUsers, &ExperimentUsers)],
     rules: &LookRules,
-    alpha: Option<f64>,
+    comparison: Option<&(Settings, ComparisonReport)>,
+    is_one_epoch: bool,
 ) -> BTreeMap<String, ArmLook> {
     let mut by_arm: BTreeMap<&str, Vec<&ArmTotals>> = BTreeMap::new();
     for (name, arm) in totals.epochs.iter().flat_map(|epoch| &epoch.arms) {
@@ -69,7 +77,19 @@ pub(super) fn arms(
     let windows = window_sums(pairs);
     let frequent = frequent_users(pairs);
     // Intervals of windows do not depend on the settings of an experiment.
-    let [level, level_of_window] = [alpha.unwrap_or(ALPHA), ALPHA].map(ErrorLevel::new);
+    let alpha = comparison.map_or(ALPHA, |(settings, _)| settings.alpha);
+    let [level, level_of_window] = [alpha, ALPHA].map(ErrorLevel::new);
+    let control = comparison
+        .filter(|_| is_one_epoch)
+        .and_then(|(settings, report)| {
+            let sums = windows.get(settings.control.as_str())?;
+            Some((arm_totals(sums, None, &rules.ranking), settings, report))
+        });
+    let control_of = |name: &str| {
+        let (totals, settings, report) = control.as_ref()?;
+        let is_comparable = report.arms.get(name)?.incomparable.is_none();
+        is_comparable.then_some((totals, *settings))
+    };
     let look = |(name, epochs): (&str, Vec<&ArmTotals>)| {
         let window = rules.window.as_ref().zip(windows.get(name));
         let arm = ArmLook {
@@ -90,7 +110,10 @@ pub(super) fn arms(
                 _ => metrics(&epochs, rules, &level, |keys| ratios(&epochs, keys)),
             },
             windows: window
-                .map(|(window, sums)| (window.name.clone(), window_look(sums, rules, &level_of_window)))
+                .map(|(window, sums)| {
+                    let look = window_look(sums, rules, &level_of_window, control_of(name));
+                    (window.name.clone(), look)
+                })
                 .into_iter()
                 .collect(),
         };
@@ -122,11 +145,21 @@ fn window_sums<'a>(pairs: &[(&'a PairUsers, &'a ExperimentUsers)]) -> BTreeMap<&
     arms
 }
 
-fn window_look(sums: &[&BucketSums], rules: &LookRules, level: &ErrorLevel) -> WindowLook {
-    let totals = [&arm_totals(sums, None, &rules.ranking)];
+/// Computes the results of an arm in the window. `control` has the sums of the control there.
+fn window_look(
+    sums: &[&BucketSums],
+    rules: &LookRules,
+    level: &ErrorLevel,
+    control: Option<(&ArmTotals, &Settings)>,
+) -> WindowLook {
+    let arm = arm_totals(sums, None, &rules.ranking);
+    let totals = [&arm];
     WindowLook {
         lists: n_lists(&totals),
         metrics: metrics(&totals, rules, level, |keys| ratios(&totals, keys)),
+        lifts: control
+            .map(|(control, settings)| span_lifts(&arm, control, settings.watched(), ALPHA))
+            .unwrap_or_default(),
     }
 }
 
@@ -156,6 +189,7 @@ fn metrics(
             let ratio = ratio?;
             let metric = MetricLook {
                 value: ratio.value,
+                parts: ratio.parts,
                 interval: ratio.interval(shape, level),
             };
             Some((key, metric))

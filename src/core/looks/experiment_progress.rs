@@ -89,14 +89,24 @@ impl ExperimentProgress {
             let report = look_at(settings, &mut self.kept, &totals, &sides, time);
             (settings.clone(), report)
         });
-        let alpha = asked.settings.as_ref().map(|settings| settings.alpha);
+        let changed_ms = asked.shares_since_ms(as_of_ms, rules.every_ms);
+        let window_ms = rules
+            .window
+            .as_ref()
+            .map_or(0, |window| window.n_cells * rules.every_ms);
+        let is_one_epoch = changed_ms.is_none_or(|changed_ms| changed_ms <= as_of_ms - window_ms);
         let mut look = ExperimentLook {
             start_ms,
-            shares_since_ms: asked
-                .shares_since_ms(as_of_ms, rules.every_ms)
-                .unwrap_or(start_ms),
+            shares_since_ms: changed_ms.unwrap_or(start_ms),
             as_of_ms,
-            arms: arms(&totals, &sides, &of_pairs, rules, alpha),
+            arms: arms(
+                &totals,
+                &sides,
+                &of_pairs,
+                rules,
+                comparison.as_ref(),
+                is_one_epoch,
+            ),
             comparison,
             no_users: (!rules.counts_users).then_some(BY_REQUEST),
             history: Arc::default(),

@@ -177,6 +177,7 @@ fn point(look: &ExperimentLook, arm: &str, metric: &str) -> Point {
 mod tests {
     use super::*;
     use crate::looks::{ArmLook, MetricLook};
+    use crate::metrics::Parts;
     use crate::statistics::{ComparisonReport, InformationGrowth, Settings, Size};
 
     const EVERY_MS: i64 = 600_000;
@@ -185,6 +186,10 @@ mod tests {
     fn look(number: i64, arms: &[&str]) -> ExperimentLook {
         let metric = MetricLook {
             value: number as f64,
+            parts: Parts {
+                numerator: number as f64,
+                denominator: 1.0,
+            },
             interval: Some(Interval {
                 lower: -1.0,
                 upper: 1e300,

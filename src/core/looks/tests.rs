@@ -10,6 +10,7 @@ use std::num::NonZeroU32;
 
 use proptest::prelude::*;
 
+use self::window::{SLOTS_A_CELL, window};
 use super::*;
 use crate::engine::settling::{Settled, SettledList};
 use crate::ledger::{Keep, Ledger, Users};
@@ -430,6 +431,48 @@ prop_compose! {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// To the last digit, at every look. Over several epochs the compared values are means of ratios and have no parts.
+    #[test]
+    fn every_value_is_the_ratio_of_its_parts(
+        lists in prop::collection::vec(some_list(), 1..600),
+        epoch_slot in 0..24_i64,
+    ) {
+        let first_slot = epoch_slot / SLOTS_A_CELL * SLOTS_A_CELL;
+        let asked = Experiment {
+            epochs: vec![EpochStart {
+                start_ms: first_slot * SLOT_MS,
+                shares: [("a".to_owned(), 0.25), ("b".to_owned(), 0.75)].into(),
+            }],
+            ..compared()
+        };
+        let mut looks = Looks::new(LookRules { window: window(2), ..rules(asked.clone()) });
+        looks.take(owned(&[0]));
+        looks.take(Pair::of(0, &asked).settle(&lists, 24));
+        for looked in all(&mut looks) {
+            let Some(look) = looked.experiments.get("e") else { continue };
+            for arm in look.arms.values() {
+                for metric in arm.windows.values().flat_map(|window| window.metrics.values()).chain(arm.metrics.values()) {
+                    prop_assert_eq!(metric.value, metric.parts.value());
+                }
+            }
+            let until = looked.as_of_ms / SLOT_MS;
+            let has = |arm: &str, is_later: bool| {
+                lists.iter().any(|list| list.arm == arm && list.slot < until && (list.slot >= first_slot) == is_later)
+            };
+            let n_epochs = [false, true].iter().filter(|later| has("a", **later) && has("b", **later)).count();
+            let (_, report) = look.comparison.as_ref().expect("it has a control");
+            for (key, metric) in report.arms.values().flat_map(|arm| &arm.metrics) {
+                // Recall does not count an epoch without a click, and metrics per user have no value.
+                if metric.arm.is_some() && !key.starts_with("recall") {
+                    prop_assert_eq!(metric.parts.is_some(), n_epochs == 1, "{}", key);
+                }
+                if let Some(parts) = metric.parts {
+                    prop_assert_eq!([metric.control, metric.arm], [parts.control, parts.arm].map(|of| Some(of.value())));
+                }
+            }
+        }
+    }
 
     /// Looks depend neither on how users are spread over pairs, nor on how often pairs report their progress.
     #[test]

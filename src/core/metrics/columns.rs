@@ -14,8 +14,8 @@ use super::ndcg::Discounts;
 use super::popularity::means_of_top;
 use super::term::TermSource;
 use super::{
-    ListOutcome, METRICS, Metric, OffList, Population, Profile, Ratio, Relevant, Sum, SumUnit, Term, fixed,
-    profile, usual_ids,
+    ListOutcome, METRICS, Metric, OffList, PartNames, Parts, Population, Profile, Ratio, Relevant, Sum,
+    SumUnit, Term, fixed, profile, usual_ids,
 };
 use crate::metrics::catalogue::{Catalogue, Shares, UNKNOWN};
 
@@ -97,8 +97,16 @@ impl Column {
 
     /// Returns numerator ÷ denominator, or `None` if nothing was counted.
     pub fn value(&self, sums: &[i128]) -> Option<f64> {
+        self.parts(sums).map(Parts::value)
+    }
+
+    /// Returns the parts of the value, or `None` if nothing was counted.
+    pub fn parts(&self, sums: &[i128]) -> Option<Parts> {
         let denominator = self.denominator(sums);
-        (denominator != 0).then(|| self.numerator(sums) / to_float(denominator))
+        (denominator != 0).then(|| Parts {
+            numerator: self.numerator(sums),
+            denominator: to_float(denominator),
+        })
     }
 }
 
@@ -275,6 +283,16 @@ impl Ranking {
     /// Returns whether a metric cannot exceed 1 under its profile.
     pub fn is_bounded(&self, column: &Column) -> bool {
         (column.metric.is_bounded)(&self.profiles[column.profile])
+    }
+
+    /// Returns the names of a column's numerator and denominator.
+    pub fn names_of_parts(&self, column: &Column) -> PartNames {
+        let ratio = Ratio {
+            numerator: self.sums[column.numerator],
+            denominator: self.sums[column.denominator],
+            factor: column.factor,
+        };
+        ratio.names()
     }
 
     pub fn profiles(&self) -> &[Profile] {

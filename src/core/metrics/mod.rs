@@ -19,6 +19,7 @@ mod map;
 mod mar;
 mod mrr;
 mod ndcg;
+mod parts;
 mod popularity;
 mod precision;
 pub mod profile;
@@ -38,6 +39,7 @@ pub use columns::{
 pub use ctr::CTR;
 pub use list::ListOutcome;
 use list::WHOLE;
+pub use parts::{PartNames, Parts};
 pub use profile::{
     ApDenominator, ArDenominator, Average, NdcgDiscount, NdcgIdeal, OffList, Population,
     PrecisionDenominator, Profile, RecallDenominator, ReciprocalRank, Truncation, WithoutRelevant,
@@ -164,6 +166,16 @@ impl Sum {
         let k = k.map_or(WHOLE, NonZeroU32::get);
         Sum { term, k }
     }
+
+    /// Returns its name in the plural, such as `clicks in the top 10`.
+    pub fn name(&self) -> String {
+        let Sum { term, k } = self;
+        match term {
+            _ if *k == WHOLE => term.name().to_owned(),
+            Term::Relevant(..) => format!("{}, at most {k} of each list", term.name()),
+            _ => format!("{} in the top {k}", term.name()),
+        }
+    }
 }
 
 /// Ratio: numerator ÷ (factor × denominator).
@@ -175,6 +187,19 @@ pub struct Ratio {
 }
 
 impl Ratio {
+    /// Returns the names of both parts.
+    pub fn names(&self) -> PartNames {
+        let denominator = self.denominator.name();
+        PartNames {
+            numerator: self.numerator.name(),
+            denominator: match self.factor {
+                1 => denominator,
+                // Only a cut-off is a factor: each list has that many places.
+                k => format!("places in the top {k} of {denominator}"),
+            },
+        }
+    }
+
     /// Returns the mean of a term at a cut-off over the lists of a population.
     fn mean(term: Term, k: Cut, population: Population, profile: &Profile) -> Ratio {
         Ratio {
@@ -229,5 +254,108 @@ mod worked {
 
     pub fn default() -> Profile {
         Profile::named(profile::DEFAULT).expect("it is there")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(metric: &str, profile: &str, k: u32) -> [String; 2] {
+        let metric = Metric::named(metric).expect("it is known");
+        let profile = Profile::named(profile).expect("it is known");
+        let ratio = (metric.ratio)(&profile, NonZeroU32::new(k)).expect("it is defined");
+        let PartNames {
+            numerator,
+            denominator,
+        } = ratio.names();
+        [numerator, denominator]
+    }
+
+    #[test]
+    fn the_parts_of_each_metric_are_named_by_hand() {
+        // 0 stands for the whole list.
+        let by_hand = [
+            (
+                "hit_rate",
+                "default",
+                5,
+                "lists with a click in the top 5",
+                "lists",
+            ),
+            (
+                "ctr",
+                "default",
+                5,
+                "clicks in the top 5",
+                "items shown in the top 5",
+            ),
+            ("ctr", "default", 0, "clicks", "items shown"),
+            ("mrr", "default", 0, "sum of reciprocal ranks", "lists"),
+            ("ndcg", "default", 5, "sum of NDCG in the top 5", "lists"),
+            (
+                "precision",
+                "default",
+                5,
+                "clicks in the top 5",
+                "places in the top 5 of lists",
+            ),
+            ("precision", "default", 0, "sum of precisions", "lists"),
+            ("recall", "default", 0, "sum of recalls", "lists with a click"),
+            ("map", "default", 0, "sum of average precisions", "lists"),
+            ("map_by_k", "default", 0, "sum of average precisions", "lists"),
+            ("mar", "default", 0, "sum of average recalls", "lists"),
+            ("hits", "default", 0, "clicks", "lists"),
+            ("alpha_ndcg", "default", 0, "sum of α-NDCG", "lists"),
+            (
+                "coverage",
+                "default",
+                5,
+                "items of the catalogue shown in the top 5",
+                "items of the catalogue",
+            ),
+            (
+                "popularity",
+                "default",
+                0,
+                "sum of mean shares of users",
+                "lists with items",
+            ),
+            (
+                "surprisal",
+                "default",
+                0,
+                "sum of mean surprisals",
+                "lists with items",
+            ),
+            ("recall", "summed", 5, "clicks in the top 5", "items clicked"),
+            (
+                "precision",
+                "recommenders",
+                5,
+                "clicks in the top 5",
+                "places in the top 5 of lists with items and a click",
+            ),
+            ("mrr", "ranx", 0, "sum of reciprocal ranks", "lists with a click"),
+            ("precision", "lenskit", 0, "sum of precisions", "lists with items"),
+        ];
+        for (metric, profile, k, numerator, denominator) in by_hand {
+            let found = names(metric, profile, k);
+            assert_eq!(found, [numerator, denominator], "{metric}@{k} of {profile}");
+        }
+        for metric in METRICS {
+            assert!(by_hand.iter().any(|(id, ..)| *id == metric.id), "{}", metric.id);
+        }
+    }
+
+    #[test]
+    fn a_bounded_recall_names_its_bound() {
+        let profile = Profile {
+            recall_average: Average::Micro,
+            recall_denominator: RecallDenominator::RelevantInK,
+            ..worked::default()
+        };
+        let ratio = (recall::RECALL.ratio)(&profile, NonZeroU32::new(5)).expect("it is defined");
+        assert_eq!(ratio.names().denominator, "items clicked, at most 5 of each list");
     }
 }

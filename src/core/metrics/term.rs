@@ -95,6 +95,33 @@ impl Term {
         }
     }
 
+    /// Returns the name of the sum over lists: a plural noun, such as `lists with a click`, or `sum of …` if it is not a count.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Term::Lists(Population::All, _) => "lists",
+            Term::Lists(Population::Clicked, _) | Term::Hit => "lists with a click",
+            Term::Lists(Population::ClickedWithList, _) => "lists with items and a click",
+            Term::Lists(Population::WithList, _) | Term::WithShares => "lists with items",
+            Term::Shown(Population::All | Population::WithList, _) => "items shown",
+            Term::Shown(Population::Clicked | Population::ClickedWithList, _) => {
+                "items shown by lists with a click"
+            }
+            Term::Hits => "clicks",
+            Term::Precision => "sum of precisions",
+            Term::Relevant(..) => "items clicked",
+            Term::Recall(..) => "sum of recalls",
+            Term::AveragePrecision(..) => "sum of average precisions",
+            Term::AverageRecall(..) => "sum of average recalls",
+            Term::ReciprocalRank(_) => "sum of reciprocal ranks",
+            Term::Ndcg(..) => "sum of NDCG",
+            Term::AlphaNdcg(_) => "sum of α-NDCG",
+            Term::Popularity => "sum of mean shares of users",
+            Term::Surprisal => "sum of mean surprisals",
+            Term::Seen => "items of the catalogue shown",
+            Term::CatalogueSize => "items of the catalogue",
+        }
+    }
+
     pub(super) fn source(self) -> TermSource {
         match self {
             Term::Lists(Population::All | Population::WithList, _) => TermSource::Shown,

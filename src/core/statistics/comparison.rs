@@ -7,11 +7,14 @@
 //! ```
 //! n counts the buckets in which either arm has a list. Over several epochs R and e are weighted sums.
 
+use serde::Serialize;
+
 use super::effect::Effect;
 use super::epochs::EpochWeights;
 use super::linear::{self, Linear};
 use super::ratio::{RatioPart, RatioSums};
 use super::sums;
+use crate::metrics::Parts;
 
 /// Sums of an arm and of its control in one epoch.
 #[derive(Debug, Clone, Copy)]
@@ -27,6 +30,8 @@ pub struct Comparison {
     pub control: f64,
     /// R_T.
     pub arm: f64,
+    /// Parts of R_T and R_C. None over several epochs: a weighted mean of ratios is not a ratio of two sums.
+    pub parts: Option<ComparedParts>,
     /// (ΣC_T + ΣC_C)/(ΣD_T + ΣD_C), over all epochs that count.
     pub pooled: f64,
     /// Δ.
@@ -35,6 +40,13 @@ pub struct Comparison {
     pub lift: Option<Effect>,
     /// max ψ²/Σψ².
     pub top_bucket_share: Option<f64>,
+}
+
+/// The sums whose ratios are the values of both arms.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ComparedParts {
+    pub control: Parts,
+    pub arm: Parts,
 }
 
 /// Standard errors by which R_C must exceed 0 for a lift.
@@ -65,6 +77,13 @@ pub(super) fn compare_parts(epochs: &[[&RatioPart; 2]], weights: EpochWeights) -
     Some(Comparison {
         control: control.value,
         arm: arm.value,
+        parts: match used[..] {
+            [[arm, control]] => Some(ComparedParts {
+                control: control.parts(),
+                arm: arm.parts(),
+            }),
+            _ => None,
+        },
         pooled,
         difference: difference([&arm, &control], squares),
         lift: lift([&arm, &control], squares_of_lift),
@@ -126,6 +145,9 @@ mod tests {
         let pair = pair([&lists, &[2.0, 1.0, 2.0, 1.0]], [&lists, &[2.0, 0.0, 1.0, 1.0]]);
         let found = compare(&[pair], EpochWeights::Overlap).expect("it is defined");
         assert_eq!([found.arm, found.control, found.pooled], [0.75, 0.5, 0.625]);
+        let parts = found.parts.expect("there is one epoch");
+        assert_eq!([parts.arm.numerator, parts.arm.denominator], [6.0, 8.0]);
+        assert_eq!([parts.control.numerator, parts.control.denominator], [4.0, 8.0]);
         let difference = found.difference.expect("it is spread");
         assert_eq!(difference.value, 0.25);
         assert_eq!(difference.spread.degrees, 3.0);
@@ -184,6 +206,7 @@ mod tests {
             let [once, twice] = [vec![whole.pair()], vec![whole.pair(), whole.pair()]].map(|e| compare(&e, rule));
             if let (Some(once), Some(twice)) = (once, twice) {
                 prop_assert!((once.arm - twice.arm).abs() <= 1e-12 * once.arm.abs());
+                prop_assert_eq!([once.parts.is_some(), twice.parts.is_some()], [true, false]);
                 if let (Some(once), Some(twice)) = (once.difference, twice.difference) {
                     let ratio = once.spread.variance / twice.spread.variance;
                     prop_assert!((ratio - 1.0).abs() < 1e-9, "{}", ratio);

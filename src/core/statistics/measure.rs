@@ -5,7 +5,7 @@ use super::comparison::{self, Comparison};
 use super::effect::{Effect, Interval};
 use super::harm::HarmBound;
 use super::per_user::{is_per_user, per_user_of};
-use super::report::{MetricReport, PerUser};
+use super::report::{AbsoluteEffect, MetricReport, PerUser};
 use super::sequence::Evidence;
 use super::settings::{MetricRole, Settings, Validity};
 use super::spending::DecisionLook;
@@ -107,6 +107,7 @@ impl Measure {
     pub fn values(&self, role: MetricRole) -> MetricReport {
         let comparison = self.comparison.as_ref();
         MetricReport {
+            parts: comparison.and_then(|of| of.parts),
             top_bucket_share: self.top_bucket_share,
             ..MetricReport::untested(role, comparison.map(|of| of.control), comparison.map(|of| of.arm))
         }
@@ -146,6 +147,7 @@ impl Measure {
         *report = MetricReport {
             lift: self.relative().and_then(|effect| self.scale.value(effect.value)),
             interval: self.band(self.relative(), self.scale, settings),
+            absolute: self.absolute(settings, kept.tau),
             interval_at_one_look: watched().and_then(|effect| {
                 let interval = effect.interval_at_one_look(settings.alpha)?;
                 self.scale.show(interval)
@@ -242,6 +244,16 @@ impl Measure {
         Some(PerUser {
             lift: Scale::Logarithm.value(effect.value)?,
             interval: self.band(Some(effect), Scale::Logarithm, settings),
+        })
+    }
+
+    /// Returns Δ. Its interval has the same τ as its test, so it excludes 0 at the looks at which the test rejects.
+    fn absolute(&self, settings: &Settings, tau: Option<f64>) -> Option<AbsoluteEffect> {
+        let effect = self.comparison.as_ref()?.difference.as_ref()?;
+        let half_width = |tau| half_width(effect, tau, settings.validity, settings.alpha);
+        Some(AbsoluteEffect {
+            value: effect.value,
+            interval: tau.and_then(|tau| Interval::around(effect.value, half_width(tau))),
         })
     }
 

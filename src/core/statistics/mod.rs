@@ -53,6 +53,7 @@ mod report;
 mod root;
 pub mod sequence;
 mod settings;
+mod span_lift;
 pub mod spending;
 pub mod srm;
 pub mod student;
@@ -65,7 +66,7 @@ mod versus;
 mod waiting;
 
 pub use self::calendar::{LookSpan, after_days};
-pub use self::comparison::{ArmPair, Comparison, compare};
+pub use self::comparison::{ArmPair, ComparedParts, Comparison, compare};
 pub use self::decision::{ArmState, Basis, Decision, Verdict};
 pub use self::definition::{MetricDefinition, name_of, unit_of};
 pub use self::effect::{Effect, ErrorLevel, Interval, Spread};
@@ -77,8 +78,11 @@ pub use self::progress::{InformationGrowth, Known, TestProgress};
 pub use self::ratio::{EstimatedRatio, RatioShape, RatioSums};
 pub use self::refused::RefusedLists;
 pub(crate) use self::report::whole;
-pub use self::report::{ArmReport, ComparisonReport, ListRatio, MetricDecision, MetricReport, PerUser, Size};
+pub use self::report::{
+    AbsoluteEffect, ArmReport, ComparisonReport, ListRatio, MetricDecision, MetricReport, PerUser, Size,
+};
 pub use self::settings::{Goal, MetricRole, Settings, Unit, Validity};
+pub use self::span_lift::{SpanLift, span_lifts};
 pub use self::test_state::{DecidedAt, DecidedLook, DecidedMetric, KeptArm, KeptMetric, TestState};
 pub use self::totals::{ArmTotals, Epoch, STICKY_NOTE, Terms, Totals};
 pub use self::versus::Sides;

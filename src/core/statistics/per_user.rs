@@ -57,19 +57,19 @@ pub const USER_METRICS: [UserMetric; 3] = [
     UserMetric {
         id: LISTS_PER_USER,
         name: "lists per user",
-        meaning: "Served lists per assigned user.",
+        meaning: "Served lists per assigned user. Only the lift is known: it compares lists ÷ share of users.",
         counts: |arm| &arm.lists,
     },
     UserMetric {
         id: HITS_PER_USER,
         name: "hits per user",
-        meaning: "Lists with a click per assigned user.",
+        meaning: "Lists with a click per assigned user. Only the lift is known: it compares lists with a click ÷ share of users.",
         counts: |arm| &arm.hits,
     },
     UserMetric {
         id: CLICKS_PER_USER,
         name: "clicks per user",
-        meaning: "Clicked items per assigned user.",
+        meaning: "Clicked items per assigned user. Only the lift is known: it compares clicked items ÷ share of users.",
         counts: |arm| &arm.clicks,
     },
 ];

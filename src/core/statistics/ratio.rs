@@ -5,6 +5,7 @@
 use super::effect::{ErrorLevel, Interval, Spread};
 use super::linear::{Linear, Occupied};
 use super::sums;
+use crate::metrics::Parts;
 
 /// Sums of one arm in one epoch or one window, by user bucket. All columns have one length.
 #[derive(Debug, Clone, Copy)]
@@ -19,6 +20,7 @@ pub struct RatioSums<'a> {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct EstimatedRatio {
     pub value: f64,
+    pub parts: Parts,
     /// Spread over buckets. None if fewer than two have a list, or they do not differ.
     pub spread: Option<Spread>,
     /// n, the buckets with a list.
@@ -82,9 +84,18 @@ impl<'a> RatioPart<'a> {
         RatioPart::all(sums.lists, &[[sums.numerators, sums.denominators]]).pop()?
     }
 
+    pub fn parts(&self) -> Parts {
+        let [numerator, denominator] = self.sums;
+        Parts {
+            numerator,
+            denominator,
+        }
+    }
+
     pub fn ratio(&self) -> EstimatedRatio {
         EstimatedRatio {
             value: self.linear.value,
+            parts: self.parts(),
             spread: self.linear.spread(self.linear.value.abs()),
             occupied: self.linear.n(),
         }
@@ -144,6 +155,7 @@ mod tests {
     fn three_buckets_by_hand() {
         let found = ratio(sums(&[4.0, 4.0, 4.0, 0.0], &[2.0, 1.0, 0.0, 0.0])).expect("it is defined");
         assert_eq!(found.value, 0.25);
+        assert_eq!([found.parts.numerator, found.parts.denominator], [3.0, 12.0]);
         assert_eq!(found.occupied, 3.0);
         let spread = found.spread.expect("it is spread");
         assert!((spread.variance - 1.5 * 2.0 / 144.0).abs() < 1e-16);

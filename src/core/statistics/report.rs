@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Serialize, Serializer};
 
 use super::burn_in::BurnIn;
+use super::comparison::ComparedParts;
 use super::decision::{Decision, MultiArm};
 use super::effect::Interval;
 use super::guardrail::GuardrailReport;
@@ -106,12 +107,18 @@ pub struct MetricReport {
     /// R_T. Over several epochs it is the weighted mean.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arm: Option<f64>,
+    /// Parts of both values. None over several epochs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parts: Option<ComparedParts>,
     /// Relative lift, not flipped if lower is better.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lift: Option<f64>,
     /// Band of the lift, which holds at every look. For a file it is the t interval.
     #[serde(flatten)]
     pub interval: Option<Interval>,
+    /// Difference of the two values. None for a metric per user.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub absolute: Option<AbsoluteEffect>,
     /// Two-sided p, uncorrected. None for an arm that is not tested, like all other p below.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p: Option<f64>,
@@ -153,6 +160,15 @@ pub struct MetricReport {
     /// max ψ²/Σψ².
     #[serde(skip)]
     pub top_bucket_share: Option<f64>,
+}
+
+/// Δ = R_T − R_C in the metric's unit, not flipped if lower is better.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct AbsoluteEffect {
+    pub value: f64,
+    /// Band of Δ, which holds at every look. For a file it is the t interval.
+    #[serde(flatten)]
+    pub interval: Option<Interval>,
 }
 
 /// A metric at the current decision.
@@ -201,6 +217,7 @@ impl ArmReport {
         self.incomparable = Some(reason);
         for metric in self.metrics.values_mut() {
             *metric = MetricReport {
+                parts: metric.parts,
                 standard_error: metric.standard_error,
                 information: metric.information,
                 top_bucket_share: metric.top_bucket_share,

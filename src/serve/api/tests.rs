@@ -52,11 +52,15 @@ fn document_with(
         asked: &asked,
         looks,
         windows: &fixture::windows(),
-        timelines,
-        lines_of,
+        choice: ApiChoice {
+            scope: Scope::Own,
+            timelines,
+            lines_of,
+            has_parts: timelines.is_some(),
+        },
         k: &fixture::ks(),
         settle_after_ms: 1_920_000,
-        scope: None,
+        global: None,
         status: telemetry.status(),
     };
     serde_json::from_str(&serde_json::to_string(&document).unwrap()).unwrap()
@@ -101,9 +105,16 @@ fn an_arm_shows_both_views_of_each_window_with_lists() {
         "mrr@5",
         "mrr",
     ];
+    let profile = &document["profiles"][0];
     assert_eq!(
-        document["profiles"],
-        json!([{"name": "default", "metrics": keys}])
+        (&profile["name"], &profile["metrics"]),
+        (&json!("default"), &json!(keys))
+    );
+    let named = profile["parts"].as_object().unwrap();
+    assert_eq!(named.keys().len(), keys.len());
+    assert_eq!(
+        named["ctr@5"],
+        json!({"numerator": "clicks in the top 5", "denominator": "items shown in the top 5"})
     );
 }
 
@@ -206,17 +217,21 @@ fn arms_show_the_result_of_the_last_look() {
         arm("a")["look"],
         json!({
             "lists": 4000, "users": 500, "metrics": {
-                "ctr": {"value": 0.125, "lower": 0.1, "upper": 0.15},
-                "hit_rate@5": {"value": 0.25, "lower": 0.2, "upper": 0.3},
-                "mrr@1": {"value": 0.0625},
+                "ctr": {"value": 0.125, "numerator": 1250, "denominator": 10_000, "lower": 0.1, "upper": 0.15},
+                "hit_rate@5": {"value": 0.25, "numerator": 2500, "denominator": 10_000, "lower": 0.2, "upper": 0.3},
+                "mrr@1": {"value": 0.0625, "numerator": 625, "denominator": 10_000},
             },
             "windows": {"1h": {
                 "lists": 400, "metrics": {
-                    "hit_rate@5": {"value": 0.26, "lower": 0.15, "upper": 0.375},
-                    "mrr@1": {"value": 0.0625},
+                    "hit_rate@5": {"value": 0.26, "numerator": 2600, "denominator": 10_000, "lower": 0.15, "upper": 0.375},
+                    "mrr@1": {"value": 0.0625, "numerator": 625, "denominator": 10_000},
                 },
             }},
         })
+    );
+    assert_eq!(
+        arm("b")["look"]["windows"]["1h"]["lifts"],
+        json!({"hit_rate@5": {"lift": 0.06, "lower": -0.1, "upper": 0.22}})
     );
     assert_eq!(arm("a").get("comparison"), None, "it is the control");
     let look = looks::compared();
@@ -224,6 +239,10 @@ fn arms_show_the_result_of_the_last_look() {
         let verdict = serde_json::to_value(of_look("e", name, &look)).unwrap();
         assert_eq!(arm(name)["comparison"], verdict, "as the verdict says it");
     }
+    assert_eq!(
+        arm("b")["comparison"]["metrics"]["hit_rate@5"]["parts"],
+        json!({"control": {"numerator": 2500, "denominator": 10_000}, "arm": {"numerator": 2800, "denominator": 10_000}})
+    );
     assert_eq!(arm("b")["comparison"]["state"], "no_decision");
     assert_eq!(arm("b")["windows"]["5m"]["live"]["lists"], 1, "as before");
 }
@@ -314,6 +333,11 @@ fn timelines_are_shown_only_in_the_requested_window() {
     assert_eq!(timeline["metrics"]["ctr"], json!([null, 0.2, null]));
     assert_eq!(timeline["metrics"].as_object().unwrap().len(), 9);
     assert!(windows["1h"]["live"]["timeline"].is_null());
+    // The parts are requested, too.
+    let parts = &windows["1h"]["live"]["parts"];
+    assert_eq!(parts["ctr"], json!({"numerator": 2, "denominator": 10}));
+    assert_eq!(parts["mrr@5"], json!({"numerator": 0.5, "denominator": 2}));
+    assert_eq!(parts.as_object().unwrap().len(), 9);
     assert!(windows["total"]["live"]["timeline"].is_null());
 }
 

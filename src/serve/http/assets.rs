@@ -29,7 +29,7 @@ const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 /// Name of the page itself. All other parts are below `/page/`.
 pub(super) const PAGE: &str = "";
 
-const PARTS: [(&str, &str, &str); 28] = [
+const PARTS: [(&str, &str, &str); 29] = [
     (PAGE, HTML, include_str!("../page/index.html")),
     ("page.css", CSS, include_str!("../page/page.css")),
     ("page.js", JAVASCRIPT, include_str!("../page/page.js")),
@@ -85,6 +85,7 @@ const PARTS: [(&str, &str, &str); 28] = [
         include_str!("../page/uplot/uPlot.iife.min.js"),
     ),
     ("uplot.css", CSS, include_str!("../page/uplot/uPlot.min.css")),
+    ("why.js", JAVASCRIPT, include_str!("../page/why.js")),
     ("words.js", JAVASCRIPT, include_str!("../page/words.js")),
 ];
 

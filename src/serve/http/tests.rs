@@ -208,6 +208,23 @@ fn timelines_are_requested_by_window_name() {
 }
 
 #[test]
+fn parts_are_shown_on_request() {
+    let of = |query: &str| ask(Method::GET, &format!("/api/v1/experiments{query}"), &[]);
+    // Profiles always name the parts.
+    let has_parts = |body: &str| body.contains(r#""parts":{"hit_rate@1":{"numerator":0,"#);
+    assert!(has_parts(&of("?parts=true").body));
+    for without in ["", "?parts=false"] {
+        let shown = of(without);
+        assert_eq!((shown.status, has_parts(&shown.body)), (200, false));
+    }
+    let refused = of("?parts=1");
+    assert_eq!(
+        (refused.status, &*refused.body),
+        (400, "`parts` is true or false\n")
+    );
+}
+
+#[test]
 fn timelines_require_a_measured_profile() {
     let of = |name: &str| {
         let path = format!("/api/v1/experiments?timelines=1h&profile={name}");

@@ -131,14 +131,20 @@ function explain(word, tip, described = word) {
   text(tip, word.dataset.tip);
   described.setAttribute("aria-describedby", tip.id);
   tip.hidden = false;
+  placeAt(word, tip);
+}
+
+/** Places a box below a word, or above it if there is no room below. */
+export function placeAt(word, box) {
   const GAP = 6;
   const at = word.getBoundingClientRect();
-  const { width, height } = tip.getBoundingClientRect();
+  box.style.setProperty("left", "0px"); // a box near the right edge is narrower
+  const { width, height } = box.getBoundingClientRect();
   const left = Math.max(GAP, Math.min(at.left, innerWidth - width - GAP));
   const below = at.bottom + GAP;
   const top = below + height > innerHeight && at.top > height + GAP ? at.top - height - GAP : below;
-  tip.style.setProperty("left", `${left}px`);
-  tip.style.setProperty("top", `${top}px`);
+  box.style.setProperty("left", `${left}px`);
+  box.style.setProperty("top", `${top}px`);
 }
 
 function silence(tip) {

@@ -9,6 +9,7 @@ import { controlOf } from "./download.js";
 import { asOf, drawLooks, interval, lift, planning } from "./looks.js";
 import { drawProgress } from "./progress.js";
 import { drawSettling } from "./settling.js";
+import { drawValue } from "./why.js";
 import { DECIDED, LABELS, STATES, WORDS, count, date, metricOf, near, percentage, signed, some, span, stateOf, visible } from "./words.js";
 
 const VIEWS = { both: ["settled", "live"], settled: ["settled"], live: ["live"] };
@@ -167,10 +168,12 @@ function analyzed(arm, arms, { hasAnalysis, metrics }) {
   if (!hasAnalysis || !arm.analysis || !arm.settled) return arm;
   const keys = metrics.map(({ id, k }) => id + k);
   const compared = arms.find(({ comparison }) => comparison)?.comparison.metrics;
-  const own = (key) => arm.comparison?.metrics[key]?.arm ?? arm.own?.metrics[key]?.value;
-  const ofKey = (key) => (arm.comparison || arm.own ? own(key) : compared?.[key]?.control);
+  const [from, side] = arm.comparison ? [arm.comparison.metrics, "arm"] : [compared, "control"];
+  const ofKey = (key) => (arm.own ? arm.own.metrics[key]?.value : from?.[key]?.[side]);
+  const partsOf = (key) => (arm.own ? arm.own.metrics[key] : from[key].parts?.[side]);
   const values = keys.map((key, i) => ofKey(key) ?? arm.settled.values[i]);
-  return { ...arm, settled: { ...arm.settled, values, lists: arm.analysis.lists, users: arm.analysis.users, isAnalysis: true } };
+  const parts = keys.map((key, i) => (ofKey(key) === undefined ? arm.settled.parts?.[i] : partsOf(key)));
+  return { ...arm, settled: { ...arm.settled, values, parts, lists: arm.analysis.lists, users: arm.analysis.users, isAnalysis: true } };
 }
 
 function drawAbout(node, { control, arms, n_arms: nArms, n_found: nFound, context }) {
@@ -372,10 +375,10 @@ function metricCell(view, { id }, experiment, arm) {
     for (const part of [value, difference, line]) attribute(part, `data-${key}`, it);
   return {
     node,
-    draw({ [view]: it, control, isControl, comparison, scales, metric, context }) {
+    draw({ [view]: it, control, isControl, analysis, comparison, scales, metric, context }) {
       const told = it?.values[metric.index];
       text(label, `${metric.name}${metric.k}, ${view}`);
-      text(value, told == null ? "–" : metric.text(told));
+      drawValue(value, { key: metric.id + metric.k, arm, value: told, parts: it?.parts?.[metric.index], profile: context.told.profile, of: it?.isAnalysis ? { comparison, analysis } : undefined });
       attribute(value, "data-value", told);
       attribute(value, "data-key", metric.id + metric.k);
       const looked = view === "settled" && context.hasLifts ? comparison?.metrics[metric.id + metric.k] : undefined;

@@ -2,6 +2,7 @@
 
 import { $, attribute, hintAtMore, keyed, lines, note, stamp, text } from "./document.js";
 import { drawOwn } from "./own.js";
+import { drawValue } from "./why.js";
 import { ROLES, STATES, date, digitsOf, idsPerUser, metricOf, moment, nameOf, number, percentage, probability, signed, some, stateOf, visible } from "./words.js";
 
 /** Looks are ten minutes of event time apart. A look that is late by more than two intervals is held back. */
@@ -20,7 +21,7 @@ export function drawLooks(node, { name, compared_with: control, looks, arms, ver
   const order = context.order;
   // One comparison starts open: the arm named in the sentence, or the first one.
   const open = compared.find((arm) => arm.name === verdict.arm) ?? compared[0];
-  const rows = compared.map((arm) => ({ ...arm.comparison, name: arm.name, experiment: name, isOpen: arm === open, order, promoted: verdict.badge === "win" ? verdict.arm : null }));
+  const rows = compared.map((arm) => ({ ...arm.comparison, analysis: arm.analysis, name: arm.name, experiment: name, isOpen: arm === open, order, promoted: verdict.badge === "win" ? verdict.arm : null }));
   keyed($(".comparisons", node), rows, ({ name }) => name, comparisonOf);
   drawOwn($(".own-arms", node), alone.map((arm) => ({ ...arm, experiment: name })), context);
 }
@@ -106,7 +107,7 @@ function drawComparison(node, comparison) {
   const dates = isWithoutShares ? [] : [next && `Next decision: ${moment(next)}.`, end && `Planned end: ${moment(end)}.`];
   note($("[data-testid=state-words]", node), [help, ...dates].filter(Boolean).join(" "));
   for (const bdi of node.querySelectorAll("bdi.control")) text(bdi, visible(control));
-  const rows = Object.entries(metrics).map(([key, metric]) => ({ key, ...metric }));
+  const rows = Object.entries(metrics).map(([key, metric]) => ({ key, of: comparison, ...metric }));
   keyed($("tbody", node), inOrder(rows, order), ({ key }) => key, metricRow);
   keyed($("dl", node), checksOf(checks), ({ name }) => name, checkOf);
   lines($("[data-testid=comparison-notes]", node), notes);
@@ -168,17 +169,17 @@ function metricRow({ key, role }) {
   badge.hidden = ROLES[role] === undefined;
   text(badge, badge.hidden ? "" : role);
   attribute(badge, "data-tip", ROLES[role]);
-  return { node, draw: (it) => keyed(node, cellsOf(it, metric), ({ name }) => name, cell) };
+  return { node, draw: (it) => keyed(node, cellsOf(it), ({ name }) => name, cell) };
 }
 
-function cellsOf(it, metric) {
-  const value = (number) => (number === undefined ? NONE : metric.text(number));
+function cellsOf(it) {
+  const value = (side, arm) => ({ key: it.key, arm, value: it[side], parts: it.parts?.[side], of: side === "arm" ? { comparison: it.of, analysis: it.of.analysis } : undefined });
   return [
     { name: "lift", words: lift(it.lift) },
     { name: "interval", words: interval(it) },
     { name: "p", words: probability(it.p_adjusted) },
-    { name: "control", words: value(it.control) },
-    { name: "arm", words: value(it.arm) },
+    { name: "control", value: value("control", it.of.control) },
+    { name: "arm", value: value("arm", it.of.name) },
     { name: "harm", words: probability(it.p_harm) },
     { name: "per user", words: it.per_user === undefined ? NONE : `${lift(it.per_user.lift)} (${interval(it.per_user)})` },
     { name: "decision", words: it.decision === undefined ? NONE : `${lift(it.decision.lift)} (${interval(it.decision)}), ${date(it.decision.at)}` },
@@ -188,7 +189,7 @@ function cellsOf(it, metric) {
 function cell({ name }) {
   const node = document.createElement("td");
   attribute(node, "data-column", name);
-  return { node, draw: ({ words }) => text(node, words) };
+  return { node, draw: ({ words, value }) => (value ? drawValue(node, value) : text(node, words)) };
 }
 
 export function lift(share) {

@@ -1,6 +1,7 @@
 // Results of the latest look for arms that are not compared: the value and interval of every selected metric.
 
 import { $, attribute, hintAtMore, keyed, stamp, text } from "./document.js";
+import { drawValue } from "./why.js";
 import { count, visible } from "./words.js";
 
 let tables = 0;
@@ -51,7 +52,7 @@ function row({ name, experiment }) {
   attribute(node, "data-experiment", experiment);
   attribute(node, "data-arm", name);
   text($("bdi", node), visible(name));
-  return { node, draw: ({ own, columns }) => keyed(node, columns.map((column) => ({ ...column, own })), ({ key }) => key, cell) };
+  return { node, draw: ({ own, columns }) => keyed(node, columns.map((column) => ({ ...column, own, arm: name })), ({ key }) => key, cell) };
 }
 
 function cell({ key, isMetric }) {
@@ -62,9 +63,9 @@ function cell({ key, isMetric }) {
   node.append(value, " ", interval);
   return {
     node,
-    draw({ own, text: write }) {
+    draw({ own, arm, text: write }) {
       const it = own.metrics[key];
-      text(value, it === undefined ? "–" : write(it.value));
+      drawValue(value, { key, arm, value: it?.value, parts: it });
       text(interval, it === undefined ? "" : it.lower === undefined ? "no interval yet" : `${write(it.lower)} to ${write(it.upper)}`);
     },
   };

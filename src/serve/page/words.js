@@ -15,10 +15,17 @@ const UNITS = {
 };
 
 let definitions = new Map(); // by id, in the order of export
+let parts = []; // names of each metric's numerator and denominator, by profile
 
-/** Sets the metrics' names, units and meanings, which every answer has. */
-export function define({ definitions: all = [] }) {
+/** Sets the metrics' names, units and meanings, and the names of their parts, which every answer has. */
+export function define({ definitions: all = [], profiles = [] }) {
   definitions = new Map(all.map((it) => [it.id, it]));
+  parts = profiles;
+}
+
+/** Names of a metric's numerator and denominator in a profile, by default in the first one, which analyses use. */
+export function namesOfParts(key, profile = parts[0]?.name) {
+  return parts.find(({ name }) => name === profile)?.parts?.[key];
 }
 
 export function metricOf(id) {

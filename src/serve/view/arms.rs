@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use abgauge_core::engine::View;
 use abgauge_core::looks::{self, ArmLook, Experiment, ExperimentLook};
-use abgauge_core::metrics::{CLICKS, Column, ITEMS_SHOWN, LISTS};
+use abgauge_core::metrics::{CLICKS, Column, ITEMS_SHOWN, LISTS, Parts};
 use abgauge_core::statistics::per_user::is_per_user;
-use abgauge_core::statistics::{MetricRole, Size};
+use abgauge_core::statistics::{MetricRole, Size, SpanLift};
 use abgauge_core::verdict::{ArmVerdict, Headline};
 use serde::Serialize;
 
@@ -187,7 +187,7 @@ struct ArmRow<'a> {
     settled: Option<ArmValues>,
     /// Sample of the arm at the latest look.
     #[serde(skip_serializing_if = "Option::is_none")]
-    analysis: Option<AnalyzedArm>,
+    analysis: Option<AnalyzedArm<'a>>,
     /// Comparison with the control at the latest look.
     #[serde(skip_serializing_if = "Option::is_none")]
     comparison: Option<ArmVerdict<'a>>,
@@ -200,19 +200,29 @@ struct ArmRow<'a> {
 
 /// Sample of an arm at a look, with its planned share of users.
 #[derive(Serialize)]
-struct AnalyzedArm {
+struct AnalyzedArm<'a> {
     #[serde(flatten)]
     size: Size,
     #[serde(skip_serializing_if = "Option::is_none")]
     share: Option<f64>,
+    /// Lifts by metric in the window that ends with the look, by the window's name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    lifts: BTreeMap<&'a str, &'a BTreeMap<String, SpanLift>>,
 }
 
-impl AnalyzedArm {
-    fn of(arm: &str, look: &ExperimentLook) -> Option<AnalyzedArm> {
-        let size = look.arms.get(arm)?.size;
+impl<'a> AnalyzedArm<'a> {
+    fn of(arm: &str, look: &'a ExperimentLook) -> Option<AnalyzedArm<'a>> {
+        let own = look.arms.get(arm)?;
         let settings = look.comparison.as_ref().map(|(settings, _)| settings);
         let share = settings.and_then(|settings| settings.shares.get(arm).copied());
-        Some(AnalyzedArm { size, share })
+        let windows = own.windows.iter().filter(|(_, window)| !window.lifts.is_empty());
+        Some(AnalyzedArm {
+            size: own.size,
+            share,
+            lifts: windows
+                .map(|(name, window)| (name.as_str(), &window.lifts))
+                .collect(),
+        })
     }
 }
 
@@ -224,6 +234,8 @@ struct ArmValues {
     items_shown: i128,
     /// Values by metric, null if undefined.
     values: Vec<Option<f64>>,
+    /// Numerator and denominator of each value.
+    parts: Vec<Option<Parts>>,
     line: Option<Sparkline>,
 }
 
@@ -241,14 +253,15 @@ impl<'a> ArmRow<'a> {
     fn of(arm: &'a ArmSnapshot, query: &ViewQuery, columns: &[Option<&Column>]) -> ArmRow<'a> {
         let place = |view| {
             let sums = arm.sums(view, query.window);
-            let values = columns
+            let parts = columns
                 .iter()
-                .map(|column| column.and_then(|column| column.value(sums)));
+                .map(|column| column.and_then(|column| column.parts(sums)));
             (sums[LISTS] != 0).then(|| ArmValues {
                 lists: sums[LISTS],
                 clicks: sums[CLICKS],
                 items_shown: sums[ITEMS_SHOWN],
-                values: values.collect(),
+                values: parts.clone().map(|parts| parts.map(Parts::value)).collect(),
+                parts: parts.collect(),
                 line: None,
             })
         };

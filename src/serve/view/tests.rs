@@ -128,7 +128,10 @@ fn a_row_has_both_views_of_the_chosen_window_cutoff_and_metrics() {
         "start_ms": 0, "cell_ms": 60_000, "lists": [0, 3],
         "values": [[null, 0.13333], [null, 0.16667]],
     });
-    let place = json!({"lists": 1, "clicks": 2, "items_shown": 5, "values": [0.4, 0.5], "line": line});
+    let place = json!({
+        "lists": 1, "clicks": 2, "items_shown": 5, "values": [0.4, 0.5],
+        "parts": [{"numerator": 2, "denominator": 5}, {"numerator": 0.5, "denominator": 1}], "line": line,
+    });
     let alone = serde_json::to_value(verdict::uncompared(1)).unwrap();
     assert_eq!(
         answer["experiments"],
@@ -341,9 +344,11 @@ fn an_experiment_shows_the_last_look_at_its_arms() {
         })
     );
     let analysis = |n: usize| experiment["arms"][n]["analysis"].clone();
+    let lifts = json!({"1h": {"hit_rate@5": {"lift": 0.06, "lower": -0.1, "upper": 0.22}}});
+    assert_eq!(analysis(0), json!({"lists": 4000, "users": 500, "share": 0.5}));
     assert_eq!(
-        [analysis(0), analysis(1)],
-        [0, 1].map(|_| json!({"lists": 4000, "users": 500, "share": 0.5}))
+        analysis(1),
+        json!({"lists": 4000, "users": 500, "share": 0.5, "lifts": lifts})
     );
     let comparison = |n: usize| experiment["arms"][n].get("comparison");
     assert_eq!(comparison(0), None, "it is the control");
@@ -393,7 +398,10 @@ fn arms_without_a_comparison_show_intervals_of_the_chosen_metrics() {
     let row = &experiment["arms"][0];
     assert_eq!(
         row["own"],
-        json!({"lists": 4000, "users": 500, "metrics": {"ctr": {"value": 0.125, "lower": 0.1, "upper": 0.15}}, "windows": {}})
+        json!({
+            "lists": 4000, "users": 500, "windows": {},
+            "metrics": {"ctr": {"value": 0.125, "numerator": 1250, "denominator": 10_000, "lower": 0.1, "upper": 0.15}},
+        })
     );
     assert_eq!(row.get("comparison"), None);
 }
@@ -585,6 +593,17 @@ fn each_profile_has_its_own_values() {
     let values = |profile: &str| of(profile)["experiments"][0]["arms"][0]["live"]["values"].clone();
     assert_eq!(values("default"), json!([0.5, 0.75]));
     assert_eq!(values("rs_metrics"), json!([1.0, 0.75]));
+    // Over lists with a click only, while both profiles share the distinct count.
+    let parts = |profile: &str| of(profile)["experiments"][0]["arms"][0]["live"]["parts"].clone();
+    let seen = json!({"numerator": 3, "denominator": 4});
+    assert_eq!(
+        parts("default"),
+        json!([{"numerator": 1, "denominator": 2}, seen])
+    );
+    assert_eq!(
+        parts("rs_metrics"),
+        json!([{"numerator": 1, "denominator": 1}, seen])
+    );
 }
 
 #[test]
@@ -606,7 +625,8 @@ fn an_answer_defines_the_measured_metrics_and_those_per_user() {
     assert_eq!(definitions[0], expected);
     let expected = json!({
         "id": "clicks_per_user", "name": "clicks per user", "unit": "score", "digits": 4,
-        "meaning": "Clicked items per assigned user.", "per_user": true,
+        "meaning": "Clicked items per assigned user. Only the lift is known: it compares clicked items ÷ share of users.",
+        "per_user": true,
     });
     assert_eq!(definitions[4], expected);
 }

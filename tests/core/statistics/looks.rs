@@ -36,6 +36,7 @@ fn only_the_two_ratios_are_shown_before_burn_in() {
         [None; 5]
     );
     assert_eq!((metric.interval, metric.per_user), (None, None));
+    assert_eq!(metric.absolute, None);
     assert_eq!(world.kept.arms["neural"].metrics.len(), 0);
 }
 
@@ -443,6 +444,7 @@ fn shows_a_comparison(report: &ComparisonReport) -> bool {
     let intervals = [metric.interval, metric.interval_at_one_look];
     numbers.iter().any(Option::is_some)
         || intervals.iter().any(Option::is_some)
+        || metric.absolute.is_some()
         || metric.per_user.is_some()
         || metric.decision.is_some()
 }
@@ -792,6 +794,9 @@ fn the_mixture_width_is_the_smallest_relevant_effect() {
     let tau = mde * comparison.pooled;
     assert_eq!(metric.p, Some(p(&difference, tau)));
     assert_eq!(metric.interval, interval(&lift, mde));
+    let absolute = metric.absolute.expect("burn-in is done");
+    assert_eq!(absolute.value, difference.value);
+    assert_eq!(absolute.interval, interval(&difference, tau));
     let x = tau * tau / difference.spread.variance;
     let information = metric.information.expect("it is tested");
     assert!(
@@ -800,6 +805,7 @@ fn the_mixture_width_is_the_smallest_relevant_effect() {
     );
     let per_user = arm(&report).metrics[LISTS_PER_USER];
     assert_eq!(per_user.p, Some(p(&lists, mde)));
+    assert_eq!(per_user.absolute, None, "it has no value of its own");
     assert_eq!(
         per_user.interval,
         interval(&lists, mde).and_then(Interval::exp_m1)
@@ -833,6 +839,8 @@ fn one_look_equals_the_t_test_of_all_data() {
     let metric = metric(&report);
     assert_eq!(metric.p, Some(difference.p_at_one_look()));
     assert_eq!(metric.interval, lift.interval_at_one_look(0.05));
+    let absolute = metric.absolute.expect("burn-in is done");
+    assert_eq!(absolute.interval, difference.interval_at_one_look(0.05));
     assert_eq!(metric.lift, Some(lift.value));
     let ratio = arm(&report)
         .list_ratio
@@ -869,6 +877,13 @@ proptest! {
             let report = world.go(1.0, Truth { rate, lists, ..better() });
             check_numbers(&report);
             let Some(metric) = arm(&report).metrics.get("hit_rate") else { continue };
+            if let (Some(absolute), Some(p)) = (metric.absolute, metric.p) {
+                prop_assert_eq!(Some(absolute.value), metric.arm.zip(metric.control).map(|(arm, control)| arm - control));
+                // The interval and the p of the same look agree. The p shown may be from an earlier look.
+                let excludes_zero = absolute.interval.is_some_and(Interval::excludes_zero);
+                prop_assert!(!excludes_zero || p <= 0.05, "{p} {absolute:?}");
+                prop_assert!(excludes_zero || p > 0.05 || p == last[0], "{p} {absolute:?}");
+            }
             for (last, now) in last.iter_mut().zip([metric.p, metric.p_harm]) {
                 let now = now.unwrap_or(*last);
                 prop_assert!((0.0..=*last).contains(&now), "{now} after {last}");

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::ledger::{BucketSums, Epochs, N_BUCKETS};
+use crate::statistics::Interval;
 
 pub(super) const SLOTS_A_CELL: i64 = LOOK_MS / SLOT_MS;
 
@@ -74,6 +75,57 @@ fn a_window_of_two_cells_by_hand() {
     assert!((interval.upper - (0.5 + half_width)).abs() < 1e-9, "{interval:?}");
     let total = looked[2].experiments["e"].arms["a"].metrics["hit_rate@1"];
     assert_eq!(total.value, 64.0 / 96.0, "of all three cells");
+}
+
+/// R_C = 1/4. R_T = 1/4 in the first cell and 1/2 in the second, so 3/8 since the start.
+#[test]
+fn a_window_has_the_lift_of_its_own_lists() {
+    let looked = |n_cells, epochs| {
+        let asked = Experiment { epochs, ..compared() };
+        let lists = (0..4000_u32).flat_map(|user| {
+            let (arm, turn) = (["a", "b"][user as usize % 2], user / 2 % 4);
+            [0, 1].map(|cell| List {
+                is_clicked: turn == 0 || (turn == 1 && arm == "b" && cell == 1),
+                ..list(SLOTS_A_CELL * cell, user + 1, arm)
+            })
+        });
+        let lists: Vec<List> = lists.collect();
+        let mut looks = Looks::new(LookRules {
+            window: window(n_cells),
+            ..rules(asked.clone())
+        });
+        looks.take(owned(&[0]));
+        looks.take(Pair::of(0, &asked).settle(&lists, 2 * SLOTS_A_CELL));
+        all(&mut looks).pop().expect("two looks are due")
+    };
+    let lift = |looked: &Look, arm: &str| {
+        let lifts = &in_window(looked, arm).expect("it has lists").lifts;
+        lifts.get("hit_rate@1").copied()
+    };
+    let last = looked(1, Vec::new());
+    let found = lift(&last, "b").expect("there are enough users and clicks");
+    assert_eq!(found.lift, 1.0);
+    assert!(found.interval.is_some_and(Interval::excludes_zero), "{found:?}");
+    let (_, report) = last.experiments["e"]
+        .comparison
+        .as_ref()
+        .expect("it has a control");
+    assert_eq!(
+        report.arms["b"].metrics["hit_rate@1"].lift,
+        Some(0.5),
+        "since the start"
+    );
+    assert_eq!(lift(&last, "a"), None, "it is the control");
+    // Shares that change within the window could look like an effect.
+    let shares = || BTreeMap::from([("a".to_owned(), 0.5), ("b".to_owned(), 0.5)]);
+    let later = || {
+        vec![EpochStart {
+            start_ms: LOOK_MS,
+            shares: shares(),
+        }]
+    };
+    assert_eq!(lift(&looked(2, later()), "b"), None);
+    assert_eq!(lift(&looked(1, later()), "b"), Some(found));
 }
 
 #[test]

@@ -110,6 +110,7 @@ impl Twin {
         let window = |arm: ArmLook| WindowLook {
             lists: arm.size.lists,
             metrics: arm.metrics,
+            lifts: BTreeMap::new(),
         };
         let arms = arms.into_iter().flatten();
         arms.map(|(name, arm)| (name, window(arm))).collect()

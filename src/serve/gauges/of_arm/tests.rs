@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use abgauge_core::looks::{ArmLook, ExperimentLook, MetricLook, WindowLook, compared};
-use abgauge_core::metrics::ListOutcome;
+use abgauge_core::metrics::{ListOutcome, Parts};
 use abgauge_core::statistics::per_user;
 use abgauge_core::statistics::{ArmReport, Interval, MetricReport, MetricRole, Size};
 
@@ -112,13 +112,22 @@ fn shown(config: &Config, ranking: &Ranking, names: &[String]) -> PublishedLooks
     });
     let look = MetricLook {
         value: 0.017,
+        parts: Parts {
+            numerator: 17.0,
+            denominator: 1000.0,
+        },
         interval,
     };
     let keys: Vec<String> = compared(ranking).map(|column| column.key()).collect();
     let metrics: BTreeMap<String, MetricLook> = keys.iter().map(|key| (key.clone(), look)).collect();
     let window = config.look_window().map(|window| {
         let metrics = metrics.clone();
-        (window.name, WindowLook { lists: 1.0, metrics })
+        let look = WindowLook {
+            lists: 1.0,
+            metrics,
+            lifts: BTreeMap::new(),
+        };
+        (window.name, look)
     });
     let of_arm = ArmLook {
         size: Size {
