@@ -84,7 +84,7 @@ pub enum Command {
     /// Estimate how long an experiment must run, from past events or a running daemon
     ///
     /// Estimates from the variance in the files how many days are needed to find the smallest effect that matters, with 80% power:
-    /// for weekly decisions (`sequence`), for a planned day (`planned`, recommended), and for strict weekly decisions (`strict`). Name
+    /// to stop any time, to decide on a planned day (fixed end, recommended), and to decide strictly in any week. Name
     /// future arms in --shares: an arm that is not in the files yet is assumed to vary like the control. Weeks are whole, because
     /// weekdays differ.
     ///
