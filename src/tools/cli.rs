@@ -3,6 +3,7 @@
 mod catalog;
 mod comparing;
 mod convert;
+mod groups;
 mod offline;
 mod state;
 mod traffic;
@@ -35,7 +36,7 @@ use crate::settings::{self, TopicKey, parse_span_ms};
     version,
     propagate_version = true,
     arg_required_else_help = true,
-    max_term_width = 100
+    max_term_width = groups::WIDTH
 )]
 #[command(after_long_help = EXAMPLES)]
 pub struct Cli {
@@ -103,7 +104,7 @@ pub enum Command {
         mut_arg("primary", |argument| argument.required_unless_present("from")),
     )]
     Plan(PlanArgs),
-    /// Print the metric conventions of other libraries, and the meaning of their choices
+    /// Print the metric conventions of other libraries, and what each choice means
     ///
     /// Libraries disagree about the same metric. A profile is a row of choices that reproduces the numbers of one of
     /// them. Select it by `evaluate --convention` or the setting `metrics.profile`.
@@ -121,7 +122,7 @@ pub enum Command {
     /// prints the entry for `http.bearer_tokens` or `http.basic_passwords`, or for their files.
     #[command(after_long_help = HASH_EXAMPLES)]
     Hash(HashArgs),
-    /// Check the configuration; with --connect also the brokers and topics; with --sample a file of events instead
+    /// Check the configuration, the brokers and topics (--connect), or a file (--sample)
     #[command(after_long_help = CHECK_EXAMPLES)]
     Check(CheckArgs),
     /// Show, verify, export or delete stored state
@@ -129,7 +130,7 @@ pub enum Command {
     /// Reads the whole state topic `state.topic`, without joining a group or claiming anything: instances keep running.
     #[command(after_long_help = state::STATE_EXAMPLES)]
     State(StateArgs),
-    /// Print the configuration file with every setting and its default; write, show or describe one
+    /// Print the configuration file with all settings; write, show or describe one
     #[command(after_long_help = CONFIG_EXAMPLES)]
     Config(ConfigCommandArgs),
     /// Print completions for a shell
@@ -156,7 +157,7 @@ pub enum Command {
 /// # Errors
 /// If the command line is wrong, or asks for help or the version.
 pub fn parse() -> Result<Cli, clap::Error> {
-    let mut command = Cli::command();
+    let mut command = groups::grouped(Cli::command());
     let matches = command.try_get_matches_from_mut(std::env::args_os())?;
     offline::refuse_counting(&mut command, &matches)?;
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
@@ -313,18 +314,19 @@ impl From<KindArg> for Kind {
 #[derive(Debug, Args)]
 pub struct DemoArgs {
     /// How long to run
-    #[arg(long, value_name = "SPAN", default_value = "5m", value_parser = parse_duration, allow_hyphen_values = true, env = "ABGAUGE_DEMO_DURATION", hide_env_values = true)]
+    #[arg(help_heading = TIME, long, value_name = "SPAN", default_value = "5m", value_parser = parse_duration, allow_hyphen_values = true, env = "ABGAUGE_DEMO_DURATION", hide_env_values = true)]
     pub duration: Duration,
     /// Lists served per second
     ///
     /// If the machine cannot keep up, event time falls behind; no record is lost.
-    #[arg(long, value_name = "LISTS_PER_SECOND", default_value_t = 300.0, value_parser = parse_rate, allow_negative_numbers = true, env = "ABGAUGE_DEMO_RATE", hide_env_values = true)]
+    #[arg(help_heading = TIME, long, value_name = "LISTS_PER_SECOND", default_value_t = 300.0, value_parser = parse_rate, allow_negative_numbers = true, env = "ABGAUGE_DEMO_RATE", hide_env_values = true)]
     pub rate: f64,
     /// Seconds of event time per second
-    #[arg(long, value_name = "FACTOR", default_value_t = 300.0, value_parser = parse_speed, allow_negative_numbers = true, env = "ABGAUGE_DEMO_SPEED", hide_env_values = true)]
+    #[arg(help_heading = TIME, long, value_name = "FACTOR", default_value_t = 300.0, value_parser = parse_speed, allow_negative_numbers = true, env = "ABGAUGE_DEMO_SPEED", hide_env_values = true)]
     pub speed: f64,
     /// Seed of the simulated traffic
     #[arg(
+        help_heading = TIME,
         long,
         value_name = "N",
         default_value_t = 1,
@@ -347,11 +349,16 @@ pub struct DemoArgs {
     pub port: u16,
 }
 
+/// Headings in the help of `simulate`.
+const DESTINATION: &str = "Destination";
+const TIME: &str = "Rate and time";
+
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("destination").args(["brokers", "output"]).required(true))]
 pub struct SimulateArgs {
     /// Kafka brokers to write to
     #[arg(
+        help_heading = DESTINATION,
         long,
         value_name = "HOST:PORT,…",
         env = "ABGAUGE_SIMULATE_BROKERS",
@@ -360,19 +367,20 @@ pub struct SimulateArgs {
     )]
     pub brokers: Option<String>,
     /// File to write JSON lines to, `-` for standard output
-    #[arg(long, short, value_name = "FILE")]
+    #[arg(help_heading = DESTINATION, long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Create missing topics
-    #[arg(long, requires = "brokers")]
+    #[arg(help_heading = DESTINATION, long, requires = "brokers")]
     pub create_topics: bool,
     /// File to touch every second in which Kafka accepts records: a health check can use its age to see that traffic flows
-    #[arg(long, value_name = "FILE", requires = "brokers")]
+    #[arg(help_heading = DESTINATION, long, value_name = "FILE", requires = "brokers")]
     pub heartbeat: Option<PathBuf>,
     /// Partitions of topics that are created
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = parse_partitions, allow_negative_numbers = true)]
+    #[arg(help_heading = DESTINATION, long, value_name = "N", default_value_t = 4, value_parser = parse_partitions, allow_negative_numbers = true)]
     pub partitions: usize,
     /// Topic of served lists
     #[arg(
+        help_heading = DESTINATION,
         long,
         value_name = "TOPIC",
         default_value = "served",
@@ -383,6 +391,7 @@ pub struct SimulateArgs {
     pub served_topic: String,
     /// Topic of clicks
     #[arg(
+        help_heading = DESTINATION,
         long,
         value_name = "TOPIC",
         default_value = "clicks",
@@ -393,6 +402,7 @@ pub struct SimulateArgs {
     pub clicks_topic: String,
     /// Lists served per second
     #[arg(
+        help_heading = TIME,
         long,
         value_name = "LISTS_PER_SECOND",
         default_value_t = 50.0,
@@ -402,24 +412,24 @@ pub struct SimulateArgs {
     )]
     pub rate: f64,
     /// Seconds of event time per second
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = parse_any_speed, allow_negative_numbers = true)]
+    #[arg(help_heading = TIME, long, value_name = "FACTOR", default_value_t = 1.0, value_parser = parse_any_speed, allow_negative_numbers = true)]
     pub speed: f64,
     /// How long to run; without it, until it is stopped
-    #[arg(long, value_name = "SPAN", value_parser = parse_duration, allow_hyphen_values = true)]
+    #[arg(help_heading = TIME, long, value_name = "SPAN", value_parser = parse_duration, allow_hyphen_values = true)]
     pub duration: Option<Duration>,
     /// Seed of the traffic
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = parse_seed, allow_negative_numbers = true)]
+    #[arg(help_heading = TIME, long, value_name = "N", default_value_t = 1, value_parser = parse_seed, allow_negative_numbers = true)]
     pub seed: u64,
     #[command(flatten)]
     pub traffic: TrafficArgs,
     /// Key of both topics
-    #[arg(long, value_enum, default_value_t = KeyArg::Request)]
+    #[arg(help_heading = DESTINATION, long, value_enum, default_value_t = KeyArg::Request)]
     pub key: KeyArg,
     /// Event time of the first list (RFC 3339)
-    #[arg(long, value_name = "TIME", value_parser = parse_time_ms)]
+    #[arg(help_heading = TIME, long, value_name = "TIME", value_parser = parse_time_ms)]
     pub start: Option<i64>,
     /// librdkafka property, such as security.protocol=sasl_ssl; may be repeated
-    #[arg(long = "property", short = 'X', value_name = "NAME=VALUE", value_parser = parse_property)]
+    #[arg(help_heading = DESTINATION, long = "property", short = 'X', value_name = "NAME=VALUE", value_parser = parse_property)]
     pub properties: Vec<(String, String)>,
 }
 
