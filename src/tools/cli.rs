@@ -26,6 +26,7 @@ pub use state::{
 pub use traffic::TrafficArgs;
 
 use crate::settings::{self, TopicKey, parse_span_ms};
+use crate::tools::simulate::EVENT_TIMES_MS;
 
 /// Live ranking metrics of experiment arms, from Kafka to Prometheus
 ///
@@ -160,7 +161,21 @@ pub fn parse() -> Result<Cli, clap::Error> {
     let mut command = groups::grouped(Cli::command());
     let matches = command.try_get_matches_from_mut(std::env::args_os())?;
     offline::refuse_counting(&mut command, &matches)?;
-    Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+    let cli = Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
+    refuse_traffic(&mut command, &cli.command)?;
+    Ok(cli)
+}
+
+/// Refuses simulated arms that only exist, or fit together, by several flags.
+fn refuse_traffic(command: &mut clap::Command, parsed: &Command) -> Result<(), clap::Error> {
+    let (name, traffic) = match parsed {
+        Command::Demo(args) => ("demo", &args.traffic),
+        Command::Simulate(args) => ("simulate", &args.traffic),
+        _ => return Ok(()),
+    };
+    let command = command.find_subcommand_mut(name).expect("it was parsed");
+    let refused = |error: anyhow::Error| command.error(ErrorKind::ValueValidation, error);
+    traffic.world().map(|_| ()).map_err(refused)
 }
 
 /// Improves an error of the command line with what was probably meant: `abgauge run abgauge.toml`.
@@ -483,6 +498,7 @@ Examples:
   abgauge simulate --output events.jsonl --duration 1h --seed 7
   abgauge simulate --output - --duration 1h | abgauge evaluate -
   abgauge simulate -o week.jsonl --duration 7d --rate 0.5 --diurnal --shares control=0.5,neural=0.5 --effect neural=+0.1
+  abgauge simulate -o five.jsonl --duration 1h --arms ranker=control,a,b,c,d --effect b=+0.1
   abgauge evaluate week.jsonl --compare control --shares control=0.5,neural=0.5 --primary ctr";
 
 const HEALTH_EXAMPLES: &str = "\
@@ -580,14 +596,11 @@ fn parse_between(text: &str, least: f64, most: f64) -> Result<f64, String> {
     }
 }
 
-/// Range of event times, Unix ms.
-const TIMES_MS: std::ops::Range<i64> = 1_000_000_000_000..10_000_000_000_000;
-
 fn parse_time_ms(text: &str) -> Result<i64, String> {
     let time: Result<jiff::Timestamp, _> = text.parse();
     let ms = time.map_err(|_| "write a time such as 2026-01-31T08:00:00Z".to_owned())?;
     match ms.as_millisecond() {
-        ms if TIMES_MS.contains(&ms) => Ok(ms),
+        ms if EVENT_TIMES_MS.contains(&ms) => Ok(ms),
         _ => {
             Err("write a time from September 2001 to November 2286: events of others are invalid".to_owned())
         }
