@@ -289,6 +289,9 @@ pub struct CheckArgs {
     /// Also check the cluster: topics, partitions, partitioners, timestamps, retention
     #[arg(long, group = "records")]
     pub connect: bool,
+    /// Also list the parts of the memory bound
+    #[arg(long, short, conflicts_with_all = ["sample", "suggest"])]
+    pub verbose: bool,
     /// Create the topic of stored state if it does not exist, then check the cluster
     #[arg(long, conflicts_with_all = ["sample", "suggest"])]
     pub create_topics: bool,

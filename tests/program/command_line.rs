@@ -317,7 +317,7 @@ fn doubtful_experiments_cause_warnings_and_impossible_ones_are_refused() {
     let dir = temporary_dir();
     let kafka = "[kafka]\nbrokers = \"kafka:9092\"\n[experiments.ranker]\n";
     let text = format!("{kafka}control = \"base\"\n");
-    let reported = quietly(&["check", "--config", &file(&dir, "legal.toml", &text)]);
+    let reported = quietly(&["check", "-v", "--config", &file(&dir, "legal.toml", &text)]);
     for part in [
         "\n         1024 MiB of sums by user",
         "\n         statistics: 86 KiB for each arm and epoch of an experiment in a partition (256 buckets x 32 columns x 8 bytes",

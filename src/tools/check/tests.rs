@@ -377,9 +377,9 @@ fn a_failed_connection_is_one_error_with_address_and_fix() {
 
 #[test]
 fn doubts_about_a_valid_configuration_are_warnings() {
-    let findings = findings(&config(), false);
+    let verbose = findings(&config(), false, true);
     assert_lines(
-        &printed(&findings),
+        &printed(&verbose),
         &[
             "ok       the configuration is valid",
             "note     memory is bounded to",
@@ -394,18 +394,12 @@ fn doubts_about_a_valid_configuration_are_warnings() {
     );
     let mut config = config();
     config.export.forget_after_ms = 1;
-    let findings = super::findings(&config, false);
+    let findings = findings(&config, false, false);
     assert_lines(
         &printed(&findings),
         &[
             "ok       the configuration",
-            "note     memory",
-            "         ",
-            "         ",
-            "         ",
-            "         ",
-            "         ",
-            "         ",
+            "note     memory is bounded to",
             "note     a scrape",
             "warning  export.forget_after",
         ],
@@ -488,7 +482,7 @@ fn a_schema_file_that_lacks_fields_of_the_events_is_reported_with_those_it_has()
             file.path()
         );
         let config = crate::settings::load_text("abgauge.toml", &text, std::iter::empty()).expect("valid");
-        findings(&config, false)
+        findings(&config, false, false)
     };
     let named = "schemas.served has no field at events.served.ts = \"ts\"; it has request_id, time, items";
     let is_named = |findings: &[Finding]| {
@@ -509,6 +503,6 @@ fn an_empty_schema_file_is_reported_as_empty() {
         file.path()
     );
     let config = crate::settings::load_text("abgauge.toml", &text, std::iter::empty()).expect("valid");
-    let found = printed(&findings(&config, false));
+    let found = printed(&findings(&config, false, false));
     assert!(found.contains(".desc: the schema is empty"), "{found}");
 }
