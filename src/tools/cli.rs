@@ -479,7 +479,7 @@ Exit codes:
    0  success
    1  a failure
    2  wrong usage
-  65  bad input (evaluate, plan, convert, catalog build, check --sample)
+  65  bad input (evaluate, plan, convert, catalog build, check)
   69  Kafka cannot be reached (check)
   78  a bad configuration";
 
@@ -530,7 +530,7 @@ Examples:
 
 Exit codes:
    0  ready to start
-  65  the sample or an event in it cannot be read
+  65  the sample or an event in it cannot be read; with --connect: no record of a topic can be read
   69  Kafka or the registry of schemas cannot be reached
   78  something must be fixed";
 

@@ -453,6 +453,22 @@ fn schemas_that_were_not_asked_for_are_not_listed_as_read() {
 }
 
 #[test]
+fn a_topic_without_a_readable_record_fails_the_check() {
+    let good = br#"{"type":"served","request_id":"r","ts":1763596800000,"items":["i"]}"#.to_vec();
+    let bad = br#"{"type":"served","ts":1763596800000,"items":["i"]}"#.to_vec();
+    let some = content("", &[good, bad.clone()]);
+    assert_eq!(
+        (some[0].level, exit_code(&some)),
+        (ResultLevel::Warning, 0),
+        "{some:#?}"
+    );
+    let none = content("", &[bad.clone(), bad]);
+    assert_eq!(exit_code(&none), 65, "{none:#?}");
+    let text = "topic `served`: 2 of the last 2 records (100%) cannot be read: missing_field 2";
+    assert!(none[0].text == text && !none[0].remedy.is_empty(), "{none:#?}");
+}
+
+#[test]
 fn records_of_other_messages_are_named() {
     let file = tempfile::NamedTempFile::with_suffix(".proto").expect("a file");
     let text =
