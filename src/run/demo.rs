@@ -153,6 +153,7 @@ fn configuration(brokers: &str, options: &DemoOptions) -> anyhow::Result<Config>
     config.kafka.start = Start::Earliest;
     config.kafka.key = TopicKey::User;
     config.experiments = lifts::asked(&options.world.design);
+    config.is_demo = true;
     Ok(config)
 }
 
