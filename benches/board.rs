@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use abgauge::board::Board;
 use abgauge::board::snapshot::{SnapshotSource as _, Snapshots};
-use abgauge::serve::Exporter;
+use abgauge::serve::{About, Exporter};
 use abgauge::settings::{self, Config};
 use abgauge::stream::worker;
 use abgauge::telemetry::Telemetry;
@@ -372,6 +372,7 @@ fn exporter(config: &Config, board: Arc<Board>) -> Exporter {
         k: config.measures.ks.clone(),
         controls: config.experiment_controls(),
         experiments: config.experiments.clone(),
+        about: About::default(),
         export: config.export.clone(),
         global: None,
         settle_after_ms: 0,

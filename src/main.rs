@@ -230,7 +230,7 @@ fn check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
             return commands::sample::suggest_of_topics(args, &config);
         }
         let created = args.create_topics.then(|| check::create_topics(&config));
-        let mut findings = check::findings(&config, args.connect || args.create_topics);
+        let mut findings = check::findings(&config, args.connect || args.create_topics, args.verbose);
         // Insert it after the verdict.
         findings.splice(1..1, created);
         written(check::print(&findings))?;

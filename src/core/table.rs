@@ -15,7 +15,14 @@ pub fn new() -> Table {
 
 /// Aligns every column after the first `n_names` to the right.
 pub fn align_numbers(table: &mut Table, n_names: usize) {
-    for column in table.column_iter_mut().skip(n_names) {
+    for index in n_names..table.column_count() {
+        align_number(table, index);
+    }
+}
+
+/// Aligns a column to the right.
+pub fn align_number(table: &mut Table, index: usize) {
+    if let Some(column) = table.column_mut(index) {
         column.set_cell_alignment(CellAlignment::Right);
     }
 }

@@ -9,7 +9,8 @@ use serde::Serialize;
 
 pub use self::label::Label;
 pub use self::sentence::{
-    Badge, Chance, ComparedLook, Headline, SentencePart, given_up, lower_ends, of_look, uncompared, waiting,
+    Badge, Chance, ComparedLook, Headline, SentencePart, count, given_up, lower_ends, of_look, uncompared,
+    waiting,
 };
 use crate::statistics::decision::MultiArm;
 use crate::statistics::{ArmReport, ComparisonReport, ListRatio, MetricReport, MetricRole, Settings};

@@ -26,7 +26,7 @@ use crate::settings::{self, Config, Start, TopicKey};
 use crate::stream::kafka::embedded::Embedded;
 use crate::stream::kafka::producer::Producer;
 use crate::telemetry::StreamStatus;
-use crate::tools::simulate::{Driver, Summary, Traffic, TrafficSettings, TrafficTopics, World};
+use crate::tools::simulate::{self, Driver, Summary, Traffic, TrafficSettings, TrafficTopics, World};
 
 const N_PARTITIONS: i32 = 4;
 const LINGER: Duration = Duration::from_millis(2);
@@ -61,6 +61,7 @@ pub async fn run(options: &DemoOptions, log: Losses, mut stop: StopSignal) -> an
     let duration_ms = (options.duration.as_secs_f64() * options.speed * 1000.0) as i64;
     // Event time reaches the present when the run is over.
     let start_ms = Clock::system().now_ms() - duration_ms;
+    simulate::check_times(start_ms, duration_ms, options.speed)?;
     let (clock, hand) = Clock::simulated(start_ms);
     let topics = TrafficTopics {
         served: "served".into(),
@@ -152,6 +153,7 @@ fn configuration(brokers: &str, options: &DemoOptions) -> anyhow::Result<Config>
     config.kafka.start = Start::Earliest;
     config.kafka.key = TopicKey::User;
     config.experiments = lifts::asked(&options.world.design);
+    config.is_demo = true;
     Ok(config)
 }
 

@@ -34,7 +34,7 @@ use crate::clock::Clock;
 use crate::logging::Losses;
 use crate::serve::secured::Secured;
 use crate::serve::webhook::{self, WebhookSender};
-use crate::serve::{Exporter, http, server};
+use crate::serve::{About, Exporter, http, server};
 use crate::settings::catalogue_file::CatalogueFile;
 use crate::settings::{self, Config};
 use crate::stream::bounds::MemoryBounds;
@@ -166,6 +166,7 @@ impl Daemon {
             k: config.measures.ks.clone(),
             controls: config.experiment_controls(),
             experiments: config.experiments.clone(),
+            about: About::new(config),
             export: config.export.clone(),
             settle_after_ms: config.join.settle_after_ms(),
             started_ms: clock.now_ms(),
@@ -243,9 +244,10 @@ impl Daemon {
         })
     }
 
-    /// Re-reads the catalogue and the files of `[http]` in the background, at the paths in `config`. A catalogue or TLS can
-    /// be neither added nor removed this way.
+    /// Takes over the descriptions of experiments. Re-reads the catalogue and the files of `[http]` in the background, at the
+    /// paths in `config`. A catalogue or TLS can be neither added nor removed this way.
     pub fn reload(&self, config: &Config) {
+        self.exporter.about.replace(config);
         if let (Some(reloader), Some(path)) = (&self.reloader, &config.catalog) {
             reloader.ask(path);
         }

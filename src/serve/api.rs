@@ -13,12 +13,13 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 pub(super) use self::looks::LooksEntry;
+use super::about::Descriptions;
 use super::headline;
 use super::scope::{GlobalStatus, Scope};
 use super::verdict::of_look;
 use super::{TOTAL, control_of};
 use crate::board::snapshot::{ArmSnapshot, Snapshot, Timeline};
-use crate::settings::WindowSpan;
+use crate::settings::{AboutExperiment, WindowSpan};
 use crate::telemetry::StreamStatus;
 
 /// Choice of a request.
@@ -44,6 +45,10 @@ pub(super) struct ApiDocument<'a> {
     pub controls: &'a BTreeMap<String, String>,
     /// Configured experiments by name.
     pub asked: &'a BTreeMap<String, Experiment>,
+    /// Descriptions of experiments by name.
+    pub descriptions: &'a Descriptions,
+    /// Set if the numbers are simulated.
+    pub is_demo: bool,
     /// Latest look at the experiments.
     pub looks: &'a PublishedLooks,
     pub windows: &'a [WindowSpan],
@@ -70,6 +75,9 @@ impl Serialize for ApiDocument<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("version", &1)?;
+        if self.is_demo {
+            map.serialize_entry("demo", &true)?;
+        }
         map.serialize_entry("experiments", &Experiments(self))?;
         map.serialize_entry("windows", &self.window_names().collect::<Vec<_>>())?;
         map.serialize_entry("k", self.k)?;
@@ -156,6 +164,13 @@ impl ExperimentEntry<'_> {
 impl Serialize for ExperimentEntry<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
+        if let Some(AboutExperiment { description, owner }) = self.of.descriptions.get(self.name()) {
+            for (key, text) in [("description", description), ("owner", owner)] {
+                if let Some(text) = text {
+                    map.serialize_entry(key, text)?;
+                }
+            }
+        }
         if let Some(control) = control_of(self.of.controls, self.arms) {
             map.serialize_entry("control", control)?;
         }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use abgauge_core::metrics::{ListOutcome, Measures, Profile, Ranking};
 
-use super::Exporter;
+use super::{About, Exporter};
 use crate::board::snapshot::{ArmSnapshot, Snapshot, SnapshotSource};
 use crate::settings::{Access, Export, Http, WindowSpan};
 use crate::telemetry::Telemetry;
@@ -155,6 +155,7 @@ pub fn exporter(source: Arc<dyn SnapshotSource>) -> Exporter {
         k: ks(),
         controls: BTreeMap::new(),
         experiments: BTreeMap::new(),
+        about: About::default(),
         export: export(),
         global: None,
         settle_after_ms: 1_920_000,

@@ -1,5 +1,6 @@
 //! Exports of the board: Prometheus' text, the JSON API, the live page.
 
+mod about;
 pub mod api;
 mod auth;
 pub mod certificate;
@@ -29,6 +30,7 @@ use abgauge_core::looks::{Experiment, Published};
 use abgauge_core::metrics::Ranking;
 use abgauge_core::verdict::Headline;
 
+pub use self::about::About;
 pub use self::scope::{GlobalScope, Scope};
 use crate::board::snapshot::{ArmSnapshot, Snapshot, SnapshotSource, Snapshots};
 use crate::settings;
@@ -50,6 +52,7 @@ pub struct Exporter {
     pub controls: BTreeMap<String, String>,
     /// Configured experiments by name.
     pub experiments: BTreeMap<String, Experiment>,
+    pub about: About,
     pub export: settings::Export,
     /// Event time from a list until it settles: attribution + lateness.
     pub settle_after_ms: i64,
@@ -130,6 +133,7 @@ impl Exporter {
             false => Vec::new(),
         };
         let looks = self.looks.shown();
+        let descriptions = self.about.descriptions();
         let n_left_out = leave_out_all_but(MAX_API_ARMS, &mut arms);
         let document = api::ApiDocument {
             snapshot,
@@ -138,6 +142,8 @@ impl Exporter {
             ranking: &self.ranking,
             controls: &self.controls,
             asked: &self.experiments,
+            descriptions: &descriptions,
+            is_demo: self.about.is_demo,
             looks: &looks,
             windows: &self.windows,
             choice,

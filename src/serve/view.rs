@@ -34,6 +34,9 @@ const PARTITIONS: usize = 64;
 #[derive(Serialize)]
 struct ViewDocument<'a> {
     version: u32,
+    /// Set if the numbers are simulated.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    demo: bool,
     chosen: Chosen<'a>,
     /// Notes about requested things that do not exist, in sentences.
     notes: &'a [String],
@@ -102,8 +105,10 @@ pub(super) fn render(
     let mut notes = query.notes.clone();
     let alone = alone(query, &arms, &mut notes);
     let looks = exporter.looks.shown();
+    let descriptions = exporter.about.descriptions();
     let looked = LatestLook {
         asked: &exporter.experiments,
+        descriptions: &descriptions,
         shown: &looks,
         moment: Moment::of(snapshot, exporter.settle_after_ms),
     };
@@ -162,6 +167,7 @@ pub(super) fn render(
     let windows: Vec<&str> = window_names(&exporter.windows).collect();
     let answer = ViewDocument {
         version: 1,
+        demo: exporter.about.is_demo,
         chosen: Chosen {
             window: windows[query.window],
             k: query.k,

@@ -7,6 +7,7 @@ use toml::{Table, Value};
 
 use super::error::{ErrorReport, SettingOrigin};
 use super::redact::hide;
+use super::rules::WITHOUT_CONTROL;
 use super::{Config, Experiment, derived, names, sample};
 
 const BROKERS: &str = "kafka.brokers";
@@ -133,10 +134,12 @@ impl CurrentSettings {
 
     /// Takes over the value of `key` from `new`.
     pub(super) fn take(&mut self, key: &str, new: &CurrentSettings) {
-        if let Some(new) = new.find(key)
-            && let Some(old) = self.settings.iter_mut().find(|setting| setting.key() == key)
-        {
-            *old = new.clone();
+        let old = self.settings.iter().position(|setting| setting.key() == key);
+        // An experiment may be in only one of the two.
+        match (old, new.find(key)) {
+            (Some(old), Some(new)) => self.settings[old] = new.clone(),
+            (Some(old), None) => _ = self.settings.remove(old),
+            (None, new) => self.settings.extend(new.cloned()),
         }
     }
 
@@ -226,7 +229,8 @@ fn of_free_name(
     settings.collect()
 }
 
-/// Returns the settings of an experiment in the order of the sample: all of them with a control, otherwise only the start.
+/// Returns the settings of an experiment in the order of the sample: all of them with a control, otherwise those that need
+/// none.
 fn of_experiment(
     name: &str,
     written: &Table,
@@ -251,7 +255,7 @@ fn of_experiment(
             name: setting,
         });
     settings
-        .filter(|setting| experiment.settings.is_some() || setting.name == "start")
+        .filter(|setting| experiment.settings.is_some() || WITHOUT_CONTROL.contains(&setting.name.as_str()))
         .collect()
 }
 

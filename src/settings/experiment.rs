@@ -2,7 +2,18 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
+
 use super::Config;
+
+/// Description and owner of an experiment, for its readers.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct AboutExperiment {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+}
 
 impl Config {
     /// Returns the start of each experiment that has one, Unix ms. Its `total` leaves out earlier lists.

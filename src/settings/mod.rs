@@ -42,6 +42,7 @@ use current::bare_or_quoted;
 pub(crate) use derived::event_settings;
 pub(crate) use error::nearest;
 pub use error::{ConfigError, ConfigErrors, Location, SourcedError};
+pub use experiment::AboutExperiment;
 pub use files::UnusableFile;
 pub use hosts::Host;
 pub use http_url::HttpUrl;
@@ -101,6 +102,10 @@ pub struct Config {
     pub log: LogConfig,
     /// Experiments by name.
     pub experiments: BTreeMap<String, Experiment>,
+    /// Descriptions of the experiments that have one, by name.
+    pub about_experiments: BTreeMap<String, AboutExperiment>,
+    /// Set by the demo, whose numbers are simulated. It is not a setting.
+    pub is_demo: bool,
     /// Experiments with a control but no primary metric in the file, so that one was chosen.
     pub without_primary: BTreeSet<String>,
     /// Environment variables that look like settings but are not.

@@ -405,6 +405,8 @@ section! {
 section! {
     /// Settings of an experiment. Unwritten ones have a default only if there is a control.
     RawExperiment in "experiments" {
+        description: Opt<String> => [Like(NOT_BLANK), AtMost(300), Reload(other_descriptions)],
+        owner: Opt<String> => [Like(NOT_BLANK), AtMost(100), Reload(other_descriptions)],
         /// String, or a TOML date and time.
         #[serde(serialize_with = "as_text")]
         start: Opt<Value> => [Schema(types::time)],
@@ -492,6 +494,11 @@ fn nested(nested: &Nested) -> Value {
 
 fn other_credentials(running: &mut Config, new: &Config) -> bool {
     running.http.access.take_over(&new.http.access)
+}
+
+fn other_descriptions(running: &mut Config, new: &Config) -> bool {
+    running.about_experiments.clone_from(&new.about_experiments);
+    true
 }
 
 /// Serializes a date and time as text, because only TOML has a notation for it.

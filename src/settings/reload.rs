@@ -1,5 +1,7 @@
 //! Reload of the configuration while the daemon runs: which changes apply at once, and which need a restart.
 
+use super::names::EXPERIMENTS;
+use super::row::Setting;
 use super::{Config, CurrentSettings, Experiment, raw};
 
 /// Configuration, with the current value and origin of every setting.
@@ -22,8 +24,8 @@ impl Loaded {
     pub fn take_over(&mut self, new: &Loaded) -> SettingChanges {
         let mut changes = SettingChanges::default();
         for key in self.current.differences(&new.current) {
-            let is_taken_over =
-                raw::setting(&key).is_some_and(|row| row.reload(&mut self.config, &new.config));
+            let row = raw::setting(&key).or_else(|| of_experiment(&key));
+            let is_taken_over = row.is_some_and(|row| row.reload(&mut self.config, &new.config));
             if is_taken_over {
                 self.current.take(&key, &new.current);
                 changes.taken_over.push(key);
@@ -37,6 +39,13 @@ impl Loaded {
             .extend(by_name.map(|name| format!("experiments.{name}")));
         changes
     }
+}
+
+/// Returns the row of a setting such as `experiments.ranker.owner`. The name of an experiment may contain dots.
+fn of_experiment(key: &str) -> Option<&'static Setting> {
+    let rest = key.strip_prefix(EXPERIMENTS)?.strip_prefix('.')?;
+    let (_, setting) = rest.rsplit_once('.')?;
+    raw::setting(&format!("{EXPERIMENTS}.{setting}"))
 }
 
 /// Returns experiments that only one configuration names, by an empty table. No setting would show that difference.

@@ -94,6 +94,14 @@ impl Setting {
         })
     }
 
+    /// Returns the maximum length of a text in characters.
+    pub fn at_most(&self) -> Option<usize> {
+        self.find(|rule| match rule {
+            Rule::AtMost(n) => Some(*n),
+            _ => None,
+        })
+    }
+
     /// Returns the range of a number.
     pub fn bounds(&self) -> Option<Bounds> {
         self.find(|rule| match rule {

@@ -64,6 +64,9 @@ pub(super) const PART: Bounds = (Excluded(0.0), Excluded(1.0));
 /// Range of days: at most ten years, as for time spans.
 pub(super) const DAYS: Bounds = (Excluded(0.0), Included(3_653.0));
 
+/// Settings of an experiment that need no control.
+pub(super) const WITHOUT_CONTROL: [&str; 3] = ["description", "owner", "start"];
+
 /// Regular expression of a text that is not blank.
 pub(super) const NOT_BLANK: &str = "\\S";
 

@@ -55,6 +55,8 @@ pub(super) fn validate(raw: Raw, report: &mut ErrorReport) -> Config {
         http: http(&raw.http, report),
         webhook: webhook::webhook(&raw.webhook, report),
         log: log(&raw.log, report),
+        about_experiments: experiments::about(&raw.experiments, report),
+        is_demo: false,
         experiments,
         without_primary,
         strange_variables: report.strange_variables().to_vec(),

@@ -100,6 +100,15 @@ impl MemoryBounds {
         })
     }
 
+    /// Returns the sum in words.
+    pub fn sum(&self) -> String {
+        format!(
+            "memory is bounded to {} MiB, and {} KiB for each arm of a partition",
+            mib(self.fixed()),
+            kib(self.arm)
+        )
+    }
+
     /// Logs the bounds in one line, each as a field.
     pub fn log(&self) {
         info!(
@@ -122,12 +131,7 @@ impl MemoryBounds {
 /// Prints the sum and its parts, one per line.
 impl fmt::Display for MemoryBounds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "memory is bounded to {} MiB, and {} KiB for each arm of a partition:",
-            mib(self.fixed()),
-            kib(self.arm)
-        )?;
+        writeln!(f, "{}:", self.sum())?;
         writeln!(
             f,
             "{} MiB of open lists and clicks (limits.max_state)",

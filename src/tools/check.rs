@@ -92,9 +92,10 @@ impl Finding {
     }
 }
 
-/// Checks a parsed configuration, with `connect` also against its cluster. The first finding says whether a daemon can start.
-pub fn findings(config: &Config, connect: bool) -> Vec<Finding> {
-    let mut findings = offline(config);
+/// Checks a parsed configuration, with `connect` also against its cluster. The first finding says whether a daemon can start. With
+/// `verbose`, the bound on memory comes with its parts.
+pub fn findings(config: &Config, connect: bool, verbose: bool) -> Vec<Finding> {
+    let mut findings = offline(config, verbose);
     if connect {
         findings.extend(self::connect(config));
     }
@@ -136,11 +137,11 @@ fn verdict(findings: &[Finding]) -> Finding {
 }
 
 /// Runs all checks that need no cluster.
-fn offline(config: &Config) -> Vec<Finding> {
+fn offline(config: &Config, verbose: bool) -> Vec<Finding> {
     let reported = |level| move |text| Finding::new(level, text, "");
     let doubts = config.warnings().into_iter().map(reported(ResultLevel::Warning));
     let notes = config.notes().into_iter().map(reported(ResultLevel::Note));
-    [bounds(config), series(config)]
+    [bounds(config, verbose), series(config)]
         .into_iter()
         .chain(doubts)
         .chain(notes)
@@ -153,8 +154,13 @@ fn offline(config: &Config) -> Vec<Finding> {
 }
 
 /// Estimates the memory that a daemon may use.
-fn bounds(config: &Config) -> Finding {
-    Finding::new(ResultLevel::Note, MemoryBounds::of(config).to_string(), "")
+fn bounds(config: &Config, verbose: bool) -> Finding {
+    let bounds = MemoryBounds::of(config);
+    let text = match verbose {
+        true => bounds.to_string(),
+        false => format!("{} (-v lists the parts)", bounds.sum()),
+    };
+    Finding::new(ResultLevel::Note, text, "")
 }
 
 /// Counts the series exported to Prometheus.

@@ -3,6 +3,7 @@
 mod catalog;
 mod comparing;
 mod convert;
+mod groups;
 mod offline;
 mod state;
 mod traffic;
@@ -25,6 +26,7 @@ pub use state::{
 pub use traffic::TrafficArgs;
 
 use crate::settings::{self, TopicKey, parse_span_ms};
+use crate::tools::simulate::EVENT_TIMES_MS;
 
 /// Live ranking metrics of experiment arms, from Kafka to Prometheus
 ///
@@ -35,7 +37,7 @@ use crate::settings::{self, TopicKey, parse_span_ms};
     version,
     propagate_version = true,
     arg_required_else_help = true,
-    max_term_width = 100
+    max_term_width = groups::WIDTH
 )]
 #[command(after_long_help = EXAMPLES)]
 pub struct Cli {
@@ -84,7 +86,7 @@ pub enum Command {
     /// Estimate how long an experiment must run, from past events or a running daemon
     ///
     /// Estimates from the variance in the files how many days are needed to find the smallest effect that matters, with 80% power:
-    /// for weekly decisions (`sequence`), for a planned day (`planned`, recommended), and for strict weekly decisions (`strict`). Name
+    /// to stop any time, to decide on a planned day (fixed end, recommended), and to decide strictly in any week. Name
     /// future arms in --shares: an arm that is not in the files yet is assumed to vary like the control. Weeks are whole, because
     /// weekdays differ.
     ///
@@ -103,7 +105,7 @@ pub enum Command {
         mut_arg("primary", |argument| argument.required_unless_present("from")),
     )]
     Plan(PlanArgs),
-    /// Print the metric conventions of other libraries, and the meaning of their choices
+    /// Print the metric conventions of other libraries, and what each choice means
     ///
     /// Libraries disagree about the same metric. A profile is a row of choices that reproduces the numbers of one of
     /// them. Select it by `evaluate --convention` or the setting `metrics.profile`.
@@ -121,7 +123,7 @@ pub enum Command {
     /// prints the entry for `http.bearer_tokens` or `http.basic_passwords`, or for their files.
     #[command(after_long_help = HASH_EXAMPLES)]
     Hash(HashArgs),
-    /// Check the configuration; with --connect also the brokers and topics; with --sample a file of events instead
+    /// Check the configuration, the brokers and topics (--connect), or a file (--sample)
     #[command(after_long_help = CHECK_EXAMPLES)]
     Check(CheckArgs),
     /// Show, verify, export or delete stored state
@@ -129,7 +131,7 @@ pub enum Command {
     /// Reads the whole state topic `state.topic`, without joining a group or claiming anything: instances keep running.
     #[command(after_long_help = state::STATE_EXAMPLES)]
     State(StateArgs),
-    /// Print the configuration file with every setting and its default; write, show or describe one
+    /// Print the configuration file with all settings; write, show or describe one
     #[command(after_long_help = CONFIG_EXAMPLES)]
     Config(ConfigCommandArgs),
     /// Print completions for a shell
@@ -156,10 +158,24 @@ pub enum Command {
 /// # Errors
 /// If the command line is wrong, or asks for help or the version.
 pub fn parse() -> Result<Cli, clap::Error> {
-    let mut command = Cli::command();
+    let mut command = groups::grouped(Cli::command());
     let matches = command.try_get_matches_from_mut(std::env::args_os())?;
     offline::refuse_counting(&mut command, &matches)?;
-    Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+    let cli = Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
+    refuse_traffic(&mut command, &cli.command)?;
+    Ok(cli)
+}
+
+/// Refuses simulated arms that only exist, or fit together, by several flags.
+fn refuse_traffic(command: &mut clap::Command, parsed: &Command) -> Result<(), clap::Error> {
+    let (name, traffic) = match parsed {
+        Command::Demo(args) => ("demo", &args.traffic),
+        Command::Simulate(args) => ("simulate", &args.traffic),
+        _ => return Ok(()),
+    };
+    let command = command.find_subcommand_mut(name).expect("it was parsed");
+    let refused = |error: anyhow::Error| command.error(ErrorKind::ValueValidation, error);
+    traffic.world().map(|_| ()).map_err(refused)
 }
 
 /// Improves an error of the command line with what was probably meant: `abgauge run abgauge.toml`.
@@ -273,6 +289,9 @@ pub struct CheckArgs {
     /// Also check the cluster: topics, partitions, partitioners, timestamps, retention
     #[arg(long, group = "records")]
     pub connect: bool,
+    /// Also list the parts of the memory bound
+    #[arg(long, short, conflicts_with_all = ["sample", "suggest"])]
+    pub verbose: bool,
     /// Create the topic of stored state if it does not exist, then check the cluster
     #[arg(long, conflicts_with_all = ["sample", "suggest"])]
     pub create_topics: bool,
@@ -313,18 +332,19 @@ impl From<KindArg> for Kind {
 #[derive(Debug, Args)]
 pub struct DemoArgs {
     /// How long to run
-    #[arg(long, value_name = "SPAN", default_value = "5m", value_parser = parse_duration, allow_hyphen_values = true, env = "ABGAUGE_DEMO_DURATION", hide_env_values = true)]
+    #[arg(help_heading = TIME, long, value_name = "SPAN", default_value = "5m", value_parser = parse_duration, allow_hyphen_values = true, env = "ABGAUGE_DEMO_DURATION", hide_env_values = true)]
     pub duration: Duration,
     /// Lists served per second
     ///
     /// If the machine cannot keep up, event time falls behind; no record is lost.
-    #[arg(long, value_name = "LISTS_PER_SECOND", default_value_t = 300.0, value_parser = parse_rate, allow_negative_numbers = true, env = "ABGAUGE_DEMO_RATE", hide_env_values = true)]
+    #[arg(help_heading = TIME, long, value_name = "LISTS_PER_SECOND", default_value_t = 300.0, value_parser = parse_rate, allow_negative_numbers = true, env = "ABGAUGE_DEMO_RATE", hide_env_values = true)]
     pub rate: f64,
     /// Seconds of event time per second
-    #[arg(long, value_name = "FACTOR", default_value_t = 300.0, value_parser = parse_speed, allow_negative_numbers = true, env = "ABGAUGE_DEMO_SPEED", hide_env_values = true)]
+    #[arg(help_heading = TIME, long, value_name = "FACTOR", default_value_t = 300.0, value_parser = parse_speed, allow_negative_numbers = true, env = "ABGAUGE_DEMO_SPEED", hide_env_values = true)]
     pub speed: f64,
     /// Seed of the simulated traffic
     #[arg(
+        help_heading = TIME,
         long,
         value_name = "N",
         default_value_t = 1,
@@ -347,11 +367,16 @@ pub struct DemoArgs {
     pub port: u16,
 }
 
+/// Headings in the help of `simulate`.
+const DESTINATION: &str = "Destination";
+const TIME: &str = "Rate and time";
+
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("destination").args(["brokers", "output"]).required(true))]
 pub struct SimulateArgs {
     /// Kafka brokers to write to
     #[arg(
+        help_heading = DESTINATION,
         long,
         value_name = "HOST:PORT,…",
         env = "ABGAUGE_SIMULATE_BROKERS",
@@ -360,19 +385,20 @@ pub struct SimulateArgs {
     )]
     pub brokers: Option<String>,
     /// File to write JSON lines to, `-` for standard output
-    #[arg(long, short, value_name = "FILE")]
+    #[arg(help_heading = DESTINATION, long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Create missing topics
-    #[arg(long, requires = "brokers")]
+    #[arg(help_heading = DESTINATION, long, requires = "brokers")]
     pub create_topics: bool,
     /// File to touch every second in which Kafka accepts records: a health check can use its age to see that traffic flows
-    #[arg(long, value_name = "FILE", requires = "brokers")]
+    #[arg(help_heading = DESTINATION, long, value_name = "FILE", requires = "brokers")]
     pub heartbeat: Option<PathBuf>,
     /// Partitions of topics that are created
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = parse_partitions, allow_negative_numbers = true)]
+    #[arg(help_heading = DESTINATION, long, value_name = "N", default_value_t = 4, value_parser = parse_partitions, allow_negative_numbers = true)]
     pub partitions: usize,
     /// Topic of served lists
     #[arg(
+        help_heading = DESTINATION,
         long,
         value_name = "TOPIC",
         default_value = "served",
@@ -383,6 +409,7 @@ pub struct SimulateArgs {
     pub served_topic: String,
     /// Topic of clicks
     #[arg(
+        help_heading = DESTINATION,
         long,
         value_name = "TOPIC",
         default_value = "clicks",
@@ -393,6 +420,7 @@ pub struct SimulateArgs {
     pub clicks_topic: String,
     /// Lists served per second
     #[arg(
+        help_heading = TIME,
         long,
         value_name = "LISTS_PER_SECOND",
         default_value_t = 50.0,
@@ -402,24 +430,24 @@ pub struct SimulateArgs {
     )]
     pub rate: f64,
     /// Seconds of event time per second
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = parse_any_speed, allow_negative_numbers = true)]
+    #[arg(help_heading = TIME, long, value_name = "FACTOR", default_value_t = 1.0, value_parser = parse_any_speed, allow_negative_numbers = true)]
     pub speed: f64,
     /// How long to run; without it, until it is stopped
-    #[arg(long, value_name = "SPAN", value_parser = parse_duration, allow_hyphen_values = true)]
+    #[arg(help_heading = TIME, long, value_name = "SPAN", value_parser = parse_duration, allow_hyphen_values = true)]
     pub duration: Option<Duration>,
     /// Seed of the traffic
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = parse_seed, allow_negative_numbers = true)]
+    #[arg(help_heading = TIME, long, value_name = "N", default_value_t = 1, value_parser = parse_seed, allow_negative_numbers = true)]
     pub seed: u64,
     #[command(flatten)]
     pub traffic: TrafficArgs,
     /// Key of both topics
-    #[arg(long, value_enum, default_value_t = KeyArg::Request)]
+    #[arg(help_heading = DESTINATION, long, value_enum, default_value_t = KeyArg::Request)]
     pub key: KeyArg,
     /// Event time of the first list (RFC 3339)
-    #[arg(long, value_name = "TIME", value_parser = parse_time_ms)]
+    #[arg(help_heading = TIME, long, value_name = "TIME", value_parser = parse_time_ms)]
     pub start: Option<i64>,
     /// librdkafka property, such as security.protocol=sasl_ssl; may be repeated
-    #[arg(long = "property", short = 'X', value_name = "NAME=VALUE", value_parser = parse_property)]
+    #[arg(help_heading = DESTINATION, long = "property", short = 'X', value_name = "NAME=VALUE", value_parser = parse_property)]
     pub properties: Vec<(String, String)>,
 }
 
@@ -451,7 +479,7 @@ Exit codes:
    0  success
    1  a failure
    2  wrong usage
-  65  bad input (evaluate, plan, convert, catalog build, check --sample)
+  65  bad input (evaluate, plan, convert, catalog build, check)
   69  Kafka cannot be reached (check)
   78  a bad configuration";
 
@@ -473,6 +501,7 @@ Examples:
   abgauge simulate --output events.jsonl --duration 1h --seed 7
   abgauge simulate --output - --duration 1h | abgauge evaluate -
   abgauge simulate -o week.jsonl --duration 7d --rate 0.5 --diurnal --shares control=0.5,neural=0.5 --effect neural=+0.1
+  abgauge simulate -o five.jsonl --duration 1h --arms ranker=control,a,b,c,d --effect b=+0.1
   abgauge evaluate week.jsonl --compare control --shares control=0.5,neural=0.5 --primary ctr";
 
 const HEALTH_EXAMPLES: &str = "\
@@ -501,7 +530,7 @@ Examples:
 
 Exit codes:
    0  ready to start
-  65  the sample or an event in it cannot be read
+  65  the sample or an event in it cannot be read; with --connect: no record of a topic can be read
   69  Kafka or the registry of schemas cannot be reached
   78  something must be fixed";
 
@@ -570,14 +599,11 @@ fn parse_between(text: &str, least: f64, most: f64) -> Result<f64, String> {
     }
 }
 
-/// Range of event times, Unix ms.
-const TIMES_MS: std::ops::Range<i64> = 1_000_000_000_000..10_000_000_000_000;
-
 fn parse_time_ms(text: &str) -> Result<i64, String> {
     let time: Result<jiff::Timestamp, _> = text.parse();
     let ms = time.map_err(|_| "write a time such as 2026-01-31T08:00:00Z".to_owned())?;
     match ms.as_millisecond() {
-        ms if TIMES_MS.contains(&ms) => Ok(ms),
+        ms if EVENT_TIMES_MS.contains(&ms) => Ok(ms),
         _ => {
             Err("write a time from September 2001 to November 2286: events of others are invalid".to_owned())
         }

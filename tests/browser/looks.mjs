@@ -25,6 +25,10 @@ await withPage(url, options, async (page, objections) => {
     await pollUntil(() => heldIn(experiment), (said) => said === "No look has been taken yet: the first one follows once lists have settled. Partition 3 is furthest behind.");
   assert.equal(await locate("as-of").first().isVisible(), false);
   assert.equal(await locate("own").count(), 0);
+  // The description is text, whatever it contains, and only a demo is marked as one.
+  assert.equal(await words(locate("experiment", { experiment: "ranker" }).locator("[data-testid=about]")), "<img src=x onerror=alert(1)> \\u{202e}New · Owner: <b>ann</b>");
+  assert.equal(await locate("experiment", { experiment: "wording" }).locator("[data-testid=about]").isVisible(), false);
+  assert.equal(await locate("demo").isVisible(), false);
   assert.equal(await locate("comparison").count(), 0);
   const said = (experiment) => words(locate("experiment", { experiment }).locator("[data-testid=verdict]"));
   assert.match(await said("ranker"), /^Collecting too early: lists have settled, and the first look comes/);

@@ -24,6 +24,11 @@ await withPage(url, options, async (page, objections) => {
   await state("ready");
   assert.equal(await locate("state").innerText(), "ready");
   assert.equal(await locate("reason").isVisible(), false, "nothing stands against the demo's numbers");
+  // Simulated numbers must not be mistaken for real ones, not even on paper.
+  assert.equal(await locate("demo").innerText(), "demo: simulated numbers");
+  await page.emulateMedia({ media: "print" });
+  assert.ok(await locate("demo").isVisible());
+  await page.emulateMedia({ media: null });
   await firstView();
 
   // Every arm stands there, control first, with its numbers in both views, once some of its lists were clicked on.

@@ -92,7 +92,7 @@ fn a_daemon_with_a_planned_end_is_shown_with_its_date() {
     let ran = asked("200 OK", &body, &[]);
     assert!(
         ran.stdout
-            .ends_with("(* as it is tested)\nplanned end: Thu 27 Nov 2025\n"),
+            .contains("(* as it is tested)\nplanned end: Thu 27 Nov 2025\nstop any time: "),
         "{}",
         ran.stdout
     );
@@ -120,13 +120,14 @@ fn days_are_forecast_from_the_information_of_two_looks() {
 recommended for the next experiment like ranker: planned_days = 14
 days to find 5% with power 80%, from 4.0 days of lists since 2025-11-20T00:00:00Z
 
- ranker         base   sequence   planned *   strict
+ ranker         base   stop any time   fixed end *   strict
  blend: ctr   0.1250        3.6         3.3     12.4
  blend: mrr   0.2500       40.4        11.2    152.7
  neural: ctr  0.1250        9.3         6.7     24.7
  neural: mrr  0.2500       40.4        11.2    152.7
 
-in whole weeks: sequence 6 weeks (Thu 1 Jan 2026), planned 2 weeks (Thu 4 Dec 2025), strict 22 weeks (Thu 23 Apr 2026) (* as it is tested)
+in whole weeks: stop any time 6 weeks (Thu 1 Jan 2026), fixed end 2 weeks (Thu 4 Dec 2025), strict 22 weeks (Thu 23 Apr 2026) (* as it is tested)
+stop any time: decides in any week; fixed end: mostly on one planned day; strict: in any week, each arm by its own interval
 ";
     let plain = |text: &str| {
         text.replace('─', "")

@@ -143,9 +143,9 @@ fn a_start_in_the_configuration_gives_dates() {
     let arguments = [&ASKED[..], &["--mde", "0.9", "--config", &path]].concat();
     let ran = plan(&arguments, &events);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    let reported = "\nin whole weeks: sequence 1 week (Thu 27 Nov 2025), planned 1 week (Thu 27 Nov 2025), strict 1 week (Thu 27 Nov 2025)\n\
-                planned end: Thu 4 Dec 2025\n";
-    assert!(ran.stdout.ends_with(reported), "{}", ran.stdout);
+    let reported = "\nin whole weeks: stop any time 1 week (Thu 27 Nov 2025), fixed end 1 week (Thu 27 Nov 2025), strict 1 week (Thu 27 Nov 2025)\n\
+                planned end: Thu 4 Dec 2025\nstop any time: ";
+    assert!(ran.stdout.contains(reported), "{}", ran.stdout);
     let recommended = "recommended for e: planned_days = 7 (Thu 27 Nov 2025)\ndays to find 90% ";
     assert!(ran.stdout.starts_with(recommended), "{}", ran.stdout);
     assert!(!ran.stderr.contains("planned end"), "{}", ran.stderr);
@@ -187,7 +187,10 @@ fn the_table_has_days_per_metric_and_whole_weeks() {
     let lines: Vec<&str> = ran.stdout.lines().collect();
     assert_eq!(lines[0], "days to find 5% with power 80%, from 0.0 days of lists");
     let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-    assert_eq!(words(lines[2]), ["e", "a", "sequence", "planned", "strict"]);
+    assert_eq!(
+        words(lines[2]),
+        ["e", "a", "stop", "any", "time", "fixed", "end", "strict"]
+    );
     let row = words(lines[4]);
     assert_eq!(
         (&*row[0], &*row[1], &*row[4]),
@@ -196,7 +199,7 @@ fn the_table_has_days_per_metric_and_whole_weeks() {
     );
     // Shares more uneven than one to four have no planned end, and none is recommended above.
     assert!(
-        lines[6].starts_with("in whole weeks: sequence ") && lines[6].contains(", planned –, strict "),
+        lines[6].starts_with("in whole weeks: stop any time ") && lines[6].contains(", fixed end –, strict "),
         "{lines:?}"
     );
 }
@@ -353,6 +356,6 @@ fn an_unreachable_effect_is_reported() {
     ] {
         assert!(ran.stderr.contains(reported), "{reported}: {}", ran.stderr);
     }
-    let reported = "in whole weeks: sequence –, planned –, strict –";
+    let reported = "in whole weeks: stop any time –, fixed end –, strict –";
     assert!(ran.stdout.contains(reported), "{}", ran.stdout);
 }

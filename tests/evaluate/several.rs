@@ -84,7 +84,7 @@ fn a_general_control_combines_with_one_for_a_single_experiment() {
         ran.stderr,
         "note: experiments without an arm base, not compared: third\n"
     );
-    for reported in ["layout: grid vs rows\n", "ranker: neural vs base\n"] {
+    for reported in ["layout: grid vs rows", "ranker: neural vs base"] {
         assert!(ran.stdout.contains(reported), "{reported}: {}", ran.stdout);
     }
     let own = [&ctr[..], &["layout=rows"]].concat();
@@ -130,7 +130,11 @@ fn general_shares_apply_to_experiments_with_those_arms() {
     let ran = run_with_input(&[&["evaluate", "-"], &shares[..], &own].concat(), &events);
     assert_eq!(ran.code, Some(0));
     assert!(!ran.stderr.contains("shares"), "{}", ran.stderr);
-    assert!(ran.stdout.contains("invalid(srm)"), "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains("\nrows: Invalid, sample ratio mismatch, "),
+        "{}",
+        ran.stdout
+    );
     let effect = ["--mde", "layout:.1"];
     let ran = run_with_input(&[&["evaluate", "-"], &shares[..], &effect].concat(), &events);
     assert_eq!(ran.code, Some(0));
@@ -150,9 +154,10 @@ fn a_missing_arm_with_a_share_is_a_mismatch() {
         for reported in reported {
             assert!(ran.stderr.contains(reported), "{reported}: {}", ran.stderr);
         }
-        assert!(ran.stdout.contains("ranker: neurl vs base\n"), "{}", ran.stdout);
+        assert!(ran.stdout.contains("ranker: 2 arms vs base, "), "{}", ran.stdout);
         for reported in [
-            "\ninvalid(srm): ",
+            "\nneural: not tested, it has no share\n",
+            "\nneurl: Invalid, sample ratio mismatch, ",
             "\nnote: arms with a share but no list: neurl\n",
         ] {
             assert!(ran.stdout.contains(reported), "{reported}: {}", ran.stdout);

@@ -172,16 +172,39 @@ fn wrong_usage_is_reported_on_standard_error() {
         (&["demo", "--users", "0"], "from 1 to 1000000000"),
         (&["demo", "--shares", "control=0.5,neural=0.4"], "add up to 0.9"),
         (
-            &["simulate", "--shares", "neutral=1"],
-            "the arms are control, neural, blend, grid, carousel",
+            &["simulate", "--output", "-", "--shares", "neutral=1"],
+            "'neutral=1' for '--shares <ARM=SHARE,…>': there is no arm \"neutral\": the arms are control, neural, blend, grid, carousel",
         ),
         (
             &["simulate", "--shares", "control"],
             "such as control=0.5,neural=0.5",
         ),
         (
-            &["simulate", "--effect", "grid=0.1"],
+            &["simulate", "--output", "-", "--effect", "grid=0.1"],
             "grid is the control of layout",
+        ),
+        (&["demo", "--arms", "ranker"], "such as ranker=control,a,b"),
+        (&["demo", "--arms", "ranker=control"], "write at least two arms"),
+        (&["demo", "--arms", "ranker=control,a,a"], "a is used twice"),
+        (
+            &["demo", "--arms", "ranker=control,a b"],
+            "letters, digits, - and _",
+        ),
+        (
+            &[
+                "demo",
+                "--arms",
+                "ranker=2000",
+                "--arms",
+                "layout=grid,list",
+                "--arms",
+                "color=red,blue,green,white",
+            ],
+            "combinations of arms",
+        ),
+        (
+            &["demo", "--arms", "ranker=3", "--shares", "neural=1"],
+            "the arms are control, arm-1, arm-2",
         ),
         (&["demo", "--effect", "neural=-1"], "from -0.9 to 2"),
         (&["demo", "--aa", "--effect", "neural=0.1"], "cannot be used with"),
@@ -226,7 +249,13 @@ fn state_commands_are_refused_without_a_state_topic() {
     for command in ["show", "verify", "forget"] {
         let ran = run(&["state", command, "--config", &path]);
         assert_eq!((ran.code, &*ran.stdout), (Some(78), ""), "{command}");
-        assert!(ran.stderr.contains("state.topic is not set"), "{}", ran.stderr);
+        // The file is named already.
+        let advice = format!("set state.topic in {path}");
+        assert!(
+            ran.stderr.contains(&advice) && !ran.stderr.contains("--config"),
+            "{}",
+            ran.stderr
+        );
     }
 }
 
@@ -294,7 +323,7 @@ fn doubtful_experiments_cause_warnings_and_impossible_ones_are_refused() {
     let dir = temporary_dir();
     let kafka = "[kafka]\nbrokers = \"kafka:9092\"\n[experiments.ranker]\n";
     let text = format!("{kafka}control = \"base\"\n");
-    let reported = quietly(&["check", "--config", &file(&dir, "legal.toml", &text)]);
+    let reported = quietly(&["check", "-v", "--config", &file(&dir, "legal.toml", &text)]);
     for part in [
         "\n         1024 MiB of sums by user",
         "\n         statistics: 86 KiB for each arm and epoch of an experiment in a partition (256 buckets x 32 columns x 8 bytes",
@@ -633,6 +662,33 @@ fn simulated_traffic_is_the_same_for_the_same_seed_and_can_be_evaluated() {
         "{}",
         ran.stdout
     );
+}
+
+#[test]
+fn simulate_takes_any_arms() {
+    let experiments = |arms: &[&str]| {
+        let ran = run(&[
+            &["simulate", "--output", "-", "--duration", "10s", "--rate", "100"],
+            arms,
+        ]
+        .concat());
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        let ran = run_with_input(&["evaluate", "-", "--format", "json"], &ran.stdout);
+        let mut json: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+        json["experiments"].take()
+    };
+    let arms = |experiment: &Value| -> Vec<String> {
+        let arms = experiment["arms"].as_object().expect("arms");
+        arms.keys().cloned().collect()
+    };
+    let named = experiments(&["--arms", "search=bm25,dense", "--arms", "color=red,green,blue"]);
+    assert_eq!(arms(&named["search"]), ["bm25", "dense"]);
+    assert_eq!(arms(&named["color"]), ["blue", "green", "red"]);
+    assert_eq!(named.as_object().map(serde_json::Map::len), Some(2));
+    let counted = experiments(&["--arms", "ranker=40", "--effect", "arm-7=1"]);
+    let counted = arms(&counted["ranker"]);
+    assert_eq!(counted.len(), 40);
+    assert!(counted.contains(&"control".to_owned()) && counted.contains(&"arm-39".to_owned()));
 }
 
 #[test]

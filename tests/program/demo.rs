@@ -144,6 +144,12 @@ fn settled_values_appear_within_ten_seconds_and_are_correct() {
             .body
             .starts_with("<!doctype html>")
     );
+    // Readers of the JSON see that the numbers are simulated, too.
+    for path in ["api/v1/experiments", "api/v1/view"] {
+        let answer = http::get(&format!("{page}{path}"), &[]).expect("an answer");
+        let json: Value = serde_json::from_str(&answer.body).expect("JSON");
+        assert_eq!(json["demo"], true, "{path}");
+    }
 
     assert_eq!(demo.process.wait_exit(wait::PATIENCE), Some(0));
     let ran = started.elapsed();

@@ -190,7 +190,7 @@ fn a_shared_topic_needs_a_type_in_each_record() {
         "topic `{}`: 400 of the last 400 records (100%) cannot be read: missing_field 400",
         pair.served
     );
-    assert_found(&notable(&config, 0), &[text]);
+    assert_found(&notable(&config, 65), &[text]);
 }
 
 #[test]

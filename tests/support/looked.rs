@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use abgauge::board::snapshot::{ArmSnapshot, Snapshot, SnapshotSource, Timeline};
-use abgauge::serve::{Exporter, http, server};
-use abgauge::settings::{self, Config};
+use abgauge::serve::{About, Exporter, http, server};
+use abgauge::settings::{self, AboutExperiment, Config};
 use abgauge::telemetry::Telemetry;
 use abgauge_core::looks::{ArmLook, ExperimentLook, History, Look, MetricLook, Published, WindowLook};
 use abgauge_core::metrics::{ListOutcome, Parts, Ranking};
@@ -73,6 +73,11 @@ impl LookedAt {
         let unasked = abgauge_core::looks::Experiment::default();
         let experiments = [(EXPERIMENT, asked), (UNCONTROLLED, unasked)];
         config.experiments = experiments.map(|(name, it)| (name.to_owned(), it)).into();
+        let about = AboutExperiment {
+            description: Some("<img src=x onerror=alert(1)> \u{202e}New".to_owned()),
+            owner: Some("<b>ann</b>".to_owned()),
+        };
+        config.about_experiments.insert(EXPERIMENT.to_owned(), about);
         let looks = Arc::new(Published::default());
         looks.wait_for(Some(3));
         let exporter = Arc::new(exporter(&config, Arc::clone(&looks)));
@@ -293,6 +298,7 @@ fn exporter(config: &Config, looks: Arc<Published>) -> Exporter {
         k: config.measures.ks.clone(),
         controls: config.experiment_controls(),
         experiments: config.experiments.clone(),
+        about: About::new(config),
         export: config.export.clone(),
         global: None,
         settle_after_ms: 1_920_000,

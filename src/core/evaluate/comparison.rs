@@ -101,12 +101,6 @@ pub struct HalfTotals {
 }
 
 impl ExperimentComparison {
-    /// Returns the number of lists of an arm.
-    pub fn lists(&self, arm: &str) -> f64 {
-        let lists = self.arm(arm).map(|arm| arm.lists.iter().sum());
-        lists.unwrap_or(0.0)
-    }
-
     /// Returns the number of users of an arm, each counted in the arm of the first list. `None` if no list has a user.
     pub fn users(&self, arm: &str) -> Option<f64> {
         let users = || self.arm(arm).and_then(|arm| arm.users);

@@ -28,6 +28,17 @@ pub enum GuardrailState {
     Broken,
 }
 
+impl GuardrailState {
+    /// Returns the state in the words of the page.
+    pub fn words(self) -> &'static str {
+        match self {
+            GuardrailState::Holds => "holds",
+            GuardrailState::NotYet => "not shown to hold yet",
+            GuardrailState::Broken => "broken",
+        }
+    }
+}
+
 impl GuardrailReport {
     /// Judges a guardrail by an interval of its lift, as shown and as `oriented` so that above 0 is better.
     pub(super) fn new(

@@ -1,27 +1,29 @@
 //! State of an arm or an experiment in the words that people read, the same on the page, in the API and on the terminal.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::statistics::{ArmReport, ArmState, Goal, MetricReport, Settings};
 
 /// A state in words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Label {
     Better,
     Worse,
     /// Harm or a loss whose two-sided interval includes 0 at this look.
-    #[serde(rename = "Probably harmful")]
     ProbablyHarmful,
     /// A win if the goal is not to be worse.
-    #[serde(rename = "Not worse")]
     NotWorse,
-    #[serde(rename = "No effect")]
     NoEffect,
     Undecided,
     Collecting,
     Invalid,
-    #[serde(rename = "Not compared")]
     NotCompared,
+}
+
+impl Serialize for Label {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.words())
+    }
 }
 
 impl Label {
@@ -49,6 +51,21 @@ impl Label {
             | ArmState::InvalidRefused
             | ArmState::InvalidListRatio => Label::Invalid,
         })
+    }
+
+    /// Returns the words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Label::Better => "Better",
+            Label::Worse => "Worse",
+            Label::ProbablyHarmful => "Probably harmful",
+            Label::NotWorse => "Not worse",
+            Label::NoEffect => "No effect",
+            Label::Undecided => "Undecided",
+            Label::Collecting => "Collecting",
+            Label::Invalid => "Invalid",
+            Label::NotCompared => "Not compared",
+        }
     }
 }
 

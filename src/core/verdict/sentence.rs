@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
-use self::write::{count, interval, percent, share};
+pub use self::write::count;
+use self::write::{interval, percent, share};
 use super::label::{Label, harmed_metric, lies_beyond_zero};
 use crate::nouns::number_of;
 use crate::statistics::chance::{best_of, stretch};

@@ -189,12 +189,13 @@ fn sentence(experiment: &str, headline: &Headline) -> Vec<String> {
 pub fn introduction(options: &DemoOptions, address: SocketAddr) -> String {
     format!(
         "\n  live page  {}\n  metrics    {}\n\n\
-         Simulated traffic of two experiments, {} times as fast as the clock.\n\
+         Simulated traffic of {}, {} times as fast as the clock.\n\
          Below: the result of each experiment, as on the page; settled lists (no click can\n\
          change them any more), measured next to true; then the lift of each arm over the\n\
          control, its 95% interval, and the true lift.\n",
         style(format!("http://{address}/")).underlined(),
         style(format!("http://{address}/metrics")).underlined(),
+        number_of(options.world.design.experiments().len(), "experiment"),
         options.speed,
     )
 }

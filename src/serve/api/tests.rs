@@ -4,8 +4,9 @@ use abgauge_core::statistics::days::{Needs, TestDesign};
 use serde_json::{Value, json};
 
 use super::super::fixture::{self, HIT, MISS, NOTHING, NOW_MS, arm, looks, snapshot, sums};
-use super::super::shown_arms;
+use super::super::{About, shown_arms};
 use super::*;
+use crate::settings::Config;
 use crate::telemetry::{PartitionState, Telemetry};
 
 fn document(snapshot: &Snapshot, timelines: Option<usize>) -> Value {
@@ -27,6 +28,17 @@ fn document_with(
     timelines: Option<usize>,
     lines_of: usize,
     looks: &PublishedLooks,
+) -> Value {
+    document_about(snapshot, ranking, timelines, lines_of, looks, &About::default())
+}
+
+fn document_about(
+    snapshot: &Snapshot,
+    ranking: &Ranking,
+    timelines: Option<usize>,
+    lines_of: usize,
+    looks: &PublishedLooks,
+    about: &About,
 ) -> Value {
     let asked = match looks.waits_for {
         Some(_) => [("e".to_owned(), Experiment::default())].into(),
@@ -50,6 +62,8 @@ fn document_with(
         ranking,
         controls: &[("b".to_owned(), "y".to_owned())].into(),
         asked: &asked,
+        descriptions: &about.descriptions(),
+        is_demo: about.is_demo,
         looks,
         windows: &fixture::windows(),
         choice: ApiChoice {
@@ -363,4 +377,40 @@ fn json_keys_match_their_columns() {
             column.key()
         );
     }
+}
+
+#[test]
+fn an_experiment_has_its_description_and_simulated_numbers_are_marked() {
+    let document = |about: &About| {
+        let snapshot = snapshot(vec![arm("e", "a", [&[HIT]; 3], [&[]; 3])]);
+        document_about(
+            &snapshot,
+            &fixture::ranking(),
+            None,
+            0,
+            &PublishedLooks::default(),
+            about,
+        )
+    };
+    let plain = document(&About::default());
+    for absent in [
+        &plain["demo"],
+        &plain["experiments"]["e"]["description"],
+        &plain["experiments"]["e"]["owner"],
+    ] {
+        assert_eq!(*absent, Value::Null, "{plain}");
+    }
+    let text = "kafka.brokers = \"b:1\"\n[experiments.e]\ndescription = \"<b>New\\u202e\"\nowner = \"ann\"";
+    let mut config = crate::settings::load_text("abgauge.toml", text, std::iter::empty()).expect("valid");
+    config.is_demo = true;
+    let about = About::new(&config);
+    let shown = document(&about);
+    assert_eq!(shown["demo"], true);
+    let e = &shown["experiments"]["e"];
+    assert_eq!([&e["description"], &e["owner"]], ["<b>New\u{202e}", "ann"]);
+    about.replace(&Config {
+        about_experiments: BTreeMap::new(),
+        ..config
+    });
+    assert_eq!(document(&about)["experiments"]["e"]["owner"], Value::Null);
 }

@@ -176,12 +176,14 @@ function analyzed(arm, arms, { hasAnalysis, metrics }) {
   return { ...arm, settled: { ...arm.settled, values, parts, lists: arm.analysis.lists, users: arm.analysis.users, isAnalysis: true } };
 }
 
-function drawAbout(node, { control, arms, n_arms: nArms, n_found: nFound, context }) {
+function drawAbout(node, { description, owner, control, arms, n_arms: nArms, n_found: nFound, context }) {
   const { told, isAlone } = context;
   const shown = arms.length;
   const found = told.filter === "" ? some(nArms, "arm") : `${count(nFound)} of ${some(nArms, "arm")}`;
   const few = shown < nFound ? `, ${count(shown)} shown` : "";
   text($(".extent", node), found + few);
+  const about = [description, owner && `Owner: ${owner}`].filter((text) => text).map(visible);
+  note($("[data-testid=about]", node), about.join(" · "));
   $(".uncontrolled", node).hidden = control !== null || nArms < 2;
   const isAbsent = control !== null && controlOf({ control, arms }) === null;
   note($(".absent", node), isAbsent ? `The control “${visible(control)}” has no lists here: there are no differences.` : "");

@@ -62,6 +62,7 @@ function draw() {
   drawShows();
   drawState();
   drawTimes(answer.stream);
+  $("#demo").hidden = answer.demo !== true;
   drawNotes(answer);
   drawHealth(answer);
   drawControls(answer);

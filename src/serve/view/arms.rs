@@ -10,6 +10,7 @@ use abgauge_core::statistics::{MetricRole, Size, SpanLift};
 use abgauge_core::verdict::{ArmVerdict, Headline};
 use serde::Serialize;
 
+use super::super::about::Descriptions;
 use super::super::api::LooksEntry;
 use super::super::control_of;
 use super::super::headline::{self, Moment};
@@ -17,10 +18,12 @@ use super::super::verdict::of_look;
 use super::order;
 use super::query::ViewQuery;
 use crate::board::snapshot::{ArmSnapshot, SnapshotSource, Timeline};
+use crate::settings::AboutExperiment;
 
 /// Experiment with the arms that match.
 pub(super) struct SelectedExperiment<'a> {
     name: &'a str,
+    about: Option<&'a AboutExperiment>,
     /// Name of the control, which may have no lists.
     control: Option<&'a str>,
     control_arm: Option<&'a ArmSnapshot>,
@@ -53,6 +56,7 @@ const MIN_SHARE: i128 = 100;
 #[derive(Clone, Copy)]
 pub(super) struct LatestLook<'a> {
     pub asked: &'a BTreeMap<String, Experiment>,
+    pub descriptions: &'a Descriptions,
     pub shown: &'a looks::PublishedLooks,
     pub moment: Moment,
 }
@@ -85,6 +89,7 @@ pub(super) fn find<'a>(
         let look = looked.shown.experiments.get(name).map(AsRef::as_ref);
         found.push(SelectedExperiment {
             name,
+            about: looked.descriptions.get(name),
             control: control.or(controls.get(name).map(String::as_str)),
             control_arm: arms.iter().find(is_control).copied(),
             is_configured: looked.asked.contains_key(name),
@@ -142,6 +147,7 @@ impl<'a> SelectedExperiment<'a> {
         let rows = self.control_arm.into_iter().chain(others);
         ShownExperiment {
             name: self.name,
+            about: self.about,
             control: self.control,
             n_arms: self.n_arms,
             n_found,
@@ -163,6 +169,8 @@ impl<'a> SelectedExperiment<'a> {
 #[derive(Serialize)]
 pub(super) struct ShownExperiment<'a> {
     name: &'a str,
+    #[serde(flatten)]
+    about: Option<&'a AboutExperiment>,
     /// Arm that the others are compared with. If it has lists, it is the first arm on every page.
     control: Option<&'a str>,
     n_arms: usize,

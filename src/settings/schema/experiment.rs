@@ -9,6 +9,7 @@ use super::{described, of_row};
 use crate::settings::Experiment;
 use crate::settings::derived;
 use crate::settings::raw::RawExperiment;
+use crate::settings::rules::WITHOUT_CONTROL;
 use crate::settings::sample::SettingNote;
 
 pub(super) fn experiment(notes: &BTreeMap<String, SettingNote>) -> Value {
@@ -25,7 +26,8 @@ pub(super) fn experiment(notes: &BTreeMap<String, SettingNote>) -> Value {
         }
         properties.insert(row.name().to_owned(), described(schema, notes.get(row.key)));
         let others = match row.name() {
-            "start" | "control" => continue,
+            "control" => continue,
+            name if WITHOUT_CONTROL.contains(&name) => continue,
             "epochs" => json!(["control", "shares"]),
             _ => json!(["control"]),
         };
@@ -134,7 +136,7 @@ mod tests {
         let notes = sample::notes();
         let schema = experiment(&notes);
         let settings = schema["properties"].as_object().expect("settings");
-        assert_eq!(settings.len(), 18);
+        assert_eq!(settings.len(), 20);
         let reported = notes.keys().filter(|key| key.starts_with("experiments."));
         assert_eq!(reported.count(), settings.len());
         for (setting, schema) in settings {

@@ -159,7 +159,8 @@ fn a_reload_applies_some_settings_and_names_the_rest() {
     let guarded = format!("[http]\nbearer_tokens = [\"{hash}\"]\n");
     let compared = "[experiments.\"a.b\"]\ncontrol = \"base\"\n";
     let changed = "[experiments.\"a.b\"]\ncontrol = \"base\"\nmde = 0.1\nalpha = 0.05\n[metrics]\nk = [1]";
-    let table: [(&str, &str, &[&str], &[&str]); 13] = [
+    let described = "[experiments.\"a.b\"]\ncontrol = \"base\"\nowner = \"me\"\n";
+    let table: [(&str, &str, &[&str], &[&str]); 17] = [
         ("", "", &[], &[]),
         ("[join]\nslot = \"5s\"", "# a remark, and the default", &[], &[]),
         (
@@ -194,6 +195,20 @@ fn a_reload_applies_some_settings_and_names_the_rest() {
                 "experiments.a.b.control",
                 "experiments.a.b.mde",
             ],
+        ),
+        (compared, described, &["experiments.a.b.owner"], &[]),
+        (
+            "[experiments.a]",
+            "[experiments.a]\nowner = \"me\"",
+            &["experiments.a.owner"],
+            &[],
+        ),
+        (described, compared, &["experiments.a.b.owner"], &[]),
+        (
+            described,
+            "",
+            &["experiments.a.b.owner"],
+            &["experiments.a.b.control"],
         ),
         // Something was added that did not exist at startup.
         ("", "[metrics]\ncatalog = \"b\"", &[], &["metrics.catalog"]),

@@ -763,14 +763,20 @@ fn an_experiment_with_a_control_is_shown_with_defaults() {
     };
     assert_eq!(
         shown("start = 2026-01-31T09:00:00Z"),
-        ["start = \"2026-01-31T09:00:00Z\" # line 4"]
+        [
+            "#description = # not set",
+            "#owner = # not set",
+            "start = \"2026-01-31T09:00:00Z\" # line 4"
+        ]
     );
-    assert_eq!(shown(""), ["#start = # not set"]);
+    assert_eq!(shown("owner = \"ann\"")[1], "owner = \"ann\" # line 4");
     let all = "control = \"base\"\nmde = 0.1\nshares = { base = 0.5, \"c d\" = 0.5 }\n\
                epochs = [{ start = 2026-02-01T09:00:00Z, shares = { base = 0.4, \"c d\" = 0.6 } }]";
     assert_eq!(
         shown(all),
         [
+            "#description = # not set",
+            "#owner = # not set",
             "#start = # not set",
             "control = \"base\" # line 4",
             "shares = { base = 0.5, \"c d\" = 0.5 } # line 6",
@@ -791,4 +797,40 @@ fn an_experiment_with_a_control_is_shown_with_defaults() {
             "epochs = [{ start = \"2026-02-01T09:00:00Z\", shares = { base = 0.4, \"c d\" = 0.6 } }] # line 7",
         ]
     );
+}
+
+#[test]
+fn a_description_and_an_owner_are_short_texts_and_need_no_control() {
+    let about = |lines: &str| {
+        let mut all = config(&format!("[experiments.a]\n{lines}"), &[]).about_experiments;
+        all.remove("a")
+    };
+    let known = about("description = \"New <ranker>\"\nowner = \"ann\"").expect("it is there");
+    assert_eq!(known.description.as_deref(), Some("New <ranker>"));
+    assert_eq!(known.owner.as_deref(), Some("ann"));
+    assert_eq!(about("control = \"base\""), None);
+    let longest = "ä".repeat(300);
+    let known = about(&format!("description = \"{longest}\"")).expect("it is there");
+    assert_eq!(known.description, Some(longest.clone()));
+    check_refused(
+        &format!("description = \"{longest}x\""),
+        &[
+            "experiments.a.description",
+            "has 301 characters",
+            "write at most 300 characters",
+        ],
+    );
+    check_refused(
+        &format!("owner = \"{}\"", "x".repeat(101)),
+        &["experiments.a.owner", "write at most 100 characters"],
+    );
+    check_refused("owner = \" \"", &["experiments.a.owner", "is blank"]);
+}
+
+#[test]
+fn a_description_does_not_change_what_is_counted() {
+    let of = |lines: &str| config(&format!("[experiments.a]\ncontrol = \"base\"\n{lines}"), &[]);
+    let (plain, described) = (of(""), of("description = \"New\"\nowner = \"ann\""));
+    assert_eq!(plain.fingerprint(), described.fingerprint());
+    assert_eq!(plain.experiments, described.experiments);
 }

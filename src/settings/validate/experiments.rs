@@ -15,8 +15,9 @@ use toml::Spanned;
 use self::comparable::Comparable;
 use crate::settings::error::ErrorReport;
 use crate::settings::raw::RawExperiment;
-use crate::settings::validate::values::{is_between, range};
-use crate::settings::{Experiment, Schedule};
+use crate::settings::rules::WITHOUT_CONTROL;
+use crate::settings::validate::values::{is_between, is_short_text, range};
+use crate::settings::{AboutExperiment, Experiment, Schedule};
 
 /// Returns the settings of each experiment by name, and the experiments that have a control but no primary metric.
 pub(super) fn experiments(
@@ -45,6 +46,29 @@ pub(super) fn experiments(
     let without_primary = raw.iter().filter(|(_, raw)| is_without(raw));
     let without_primary = without_primary.map(|(name, _)| name.clone()).collect();
     (experiments.collect(), without_primary)
+}
+
+/// Returns the descriptions of the experiments that have one.
+pub(super) fn about(
+    raw: &BTreeMap<String, RawExperiment>,
+    report: &mut ErrorReport,
+) -> BTreeMap<String, AboutExperiment> {
+    let mut all = BTreeMap::new();
+    for (name, raw) in raw {
+        let mut text = |setting: &str, written: &Option<Spanned<String>>| {
+            let written = written.as_ref()?;
+            is_short_text(&format!("experiments.{name}.{setting}"), setting, written, report);
+            Some(written.get_ref().clone())
+        };
+        let about = AboutExperiment {
+            description: text("description", &raw.description),
+            owner: text("owner", &raw.owner),
+        };
+        if about != AboutExperiment::default() {
+            all.insert(name.clone(), about);
+        }
+    }
+    all
 }
 
 /// Returns the calendar of each experiment with a start. Their other settings may be wrong.
@@ -123,9 +147,9 @@ fn max_lists_per_user(key: &str, raw: &RawExperiment, report: &mut ErrorReport) 
     None
 }
 
-/// Refuses settings without a control: only a start is meaningful alone.
+/// Refuses settings that are meaningless without a control.
 fn without_control(key: &str, report: &mut ErrorReport) {
-    let others = written(key, report).filter(|(setting, _)| *setting != "start");
+    let others = written(key, report).filter(|(setting, _)| !WITHOUT_CONTROL.contains(setting));
     // One error is enough, at the first such setting of the file.
     if let Some((setting, place)) = others.min_by_key(|(_, place)| place.span().start) {
         report.refuse(

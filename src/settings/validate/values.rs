@@ -170,3 +170,18 @@ pub(super) fn is_between(key: &str, name: &str, value: &Spanned<f64>, report: &m
         report.refuse(key, value, format!("{number} is out of range"), remedy);
     }
 }
+
+/// Refuses a text that a setting of an experiment cannot have: a blank one, or one that is too long.
+pub(super) fn is_short_text(key: &str, name: &str, value: &Spanned<String>, report: &mut ErrorReport) {
+    let row = setting(&format!("{EXPERIMENTS}.{name}"));
+    let most = row
+        .and_then(Setting::at_most)
+        .expect("the row of a text has its maximum");
+    let n_chars = value.get_ref().chars().count();
+    if value.get_ref().trim().is_empty() {
+        report.refuse(key, value, "is blank", "write a text, or leave it out");
+    } else if n_chars > most {
+        let message = format!("has {n_chars} characters");
+        report.refuse(key, value, message, format!("write at most {most} characters"));
+    }
+}

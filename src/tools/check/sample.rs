@@ -77,7 +77,12 @@ pub(super) fn content(sample: &Sample) -> Vec<Finding> {
             named.join(", ")
         );
         let remedies: Vec<_> = reasons.iter().map(|(reason, _)| remedy(**reason)).collect();
-        content.push(Finding::new(ResultLevel::Warning, text, remedies.join("\n")));
+        // Some records may be old or foreign, but if all of them are refused, a daemon counts nothing.
+        let level = match n_unreadable == n {
+            true => ResultLevel::Error(CheckFailure::Data),
+            false => ResultLevel::Warning,
+        };
+        content.push(Finding::new(level, text, remedies.join("\n")));
     }
     // Other records are reported with their schemas and messages.
     let n_read = n - n_unreadable - sample.n_without_schema - sample.n_other_messages;
@@ -94,8 +99,12 @@ pub(super) fn content(sample: &Sample) -> Vec<Finding> {
     let floats = floats.map(|text| format!("topic `{topic}`: {text}"));
     content.extend(floats.map(|text| Finding::new(ResultLevel::Warning, text, "")));
     if sample.n_ignored > 0 {
+        let level = match sample.n_ignored == n {
+            true => ResultLevel::Warning,
+            false => ResultLevel::Note,
+        };
         content.push(Finding::new(
-            ResultLevel::Note,
+            level,
             format!(
                 "topic `{topic}`: {} of the last {n} records have another `type` and are ignored",
                 sample.n_ignored

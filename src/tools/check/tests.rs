@@ -377,9 +377,9 @@ fn a_failed_connection_is_one_error_with_address_and_fix() {
 
 #[test]
 fn doubts_about_a_valid_configuration_are_warnings() {
-    let findings = findings(&config(), false);
+    let verbose = findings(&config(), false, true);
     assert_lines(
-        &printed(&findings),
+        &printed(&verbose),
         &[
             "ok       the configuration is valid",
             "note     memory is bounded to",
@@ -394,18 +394,12 @@ fn doubts_about_a_valid_configuration_are_warnings() {
     );
     let mut config = config();
     config.export.forget_after_ms = 1;
-    let findings = super::findings(&config, false);
+    let findings = findings(&config, false, false);
     assert_lines(
         &printed(&findings),
         &[
             "ok       the configuration",
-            "note     memory",
-            "         ",
-            "         ",
-            "         ",
-            "         ",
-            "         ",
-            "         ",
+            "note     memory is bounded to",
             "note     a scrape",
             "warning  export.forget_after",
         ],
@@ -459,6 +453,22 @@ fn schemas_that_were_not_asked_for_are_not_listed_as_read() {
 }
 
 #[test]
+fn a_topic_without_a_readable_record_fails_the_check() {
+    let good = br#"{"type":"served","request_id":"r","ts":1763596800000,"items":["i"]}"#.to_vec();
+    let bad = br#"{"type":"served","ts":1763596800000,"items":["i"]}"#.to_vec();
+    let some = content("", &[good, bad.clone()]);
+    assert_eq!(
+        (some[0].level, exit_code(&some)),
+        (ResultLevel::Warning, 0),
+        "{some:#?}"
+    );
+    let none = content("", &[bad.clone(), bad]);
+    assert_eq!(exit_code(&none), 65, "{none:#?}");
+    let text = "topic `served`: 2 of the last 2 records (100%) cannot be read: missing_field 2";
+    assert!(none[0].text == text && !none[0].remedy.is_empty(), "{none:#?}");
+}
+
+#[test]
 fn records_of_other_messages_are_named() {
     let file = tempfile::NamedTempFile::with_suffix(".proto").expect("a file");
     let text =
@@ -488,7 +498,7 @@ fn a_schema_file_that_lacks_fields_of_the_events_is_reported_with_those_it_has()
             file.path()
         );
         let config = crate::settings::load_text("abgauge.toml", &text, std::iter::empty()).expect("valid");
-        findings(&config, false)
+        findings(&config, false, false)
     };
     let named = "schemas.served has no field at events.served.ts = \"ts\"; it has request_id, time, items";
     let is_named = |findings: &[Finding]| {
@@ -509,6 +519,6 @@ fn an_empty_schema_file_is_reported_as_empty() {
         file.path()
     );
     let config = crate::settings::load_text("abgauge.toml", &text, std::iter::empty()).expect("valid");
-    let found = printed(&findings(&config, false));
+    let found = printed(&findings(&config, false, false));
     assert!(found.contains(".desc: the schema is empty"), "{found}");
 }

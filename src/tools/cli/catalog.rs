@@ -47,7 +47,7 @@ pub struct BuildArgs {
     pub from_kafka: bool,
     #[command(flatten)]
     pub config: ConfigArgs,
-    /// Meaning of touched
+    /// Which users touched an item
     #[arg(long, value_enum, default_value_t = TouchArg::Clicked)]
     pub touched: TouchArg,
     /// Memory limit for pairs of an item and a user, 10 to 21 bytes each, and for lists whose clicks have no user

@@ -8,6 +8,9 @@ use clap::Args;
 
 use crate::settings::UNITS;
 
+/// Heading in the help.
+pub(super) const COMPARISON: &str = "Comparison of arms";
+
 #[derive(Debug, Args)]
 pub struct CompareArgs {
     /// Also compare each arm with this one: differences, lifts with their intervals, and p
@@ -15,34 +18,34 @@ pub struct CompareArgs {
     /// Applies to every experiment with such an arm, or as EXPERIMENT=CONTROL to one; may be repeated. The whole input is one look: the
     /// result is valid only if the end date was chosen before looking at results. Lists of one user count together, so events should
     /// carry a `user_id`. In names write `\=`, `\:`, `\,` and `\\` for these characters.
-    #[arg(long, value_name = "CONTROL", value_parser = parse_control)]
+    #[arg(help_heading = COMPARISON, long, value_name = "CONTROL", value_parser = parse_control)]
     pub compare: Vec<Scoped<String>>,
     /// Expected shares of users, such as control=0.5,neural=0.5: without them nothing is decided
     ///
     /// Shares apply to the experiments that have most of these arms; others are compared without shares. If one of the arms has no
     /// list, the comparison is invalid(srm). To set the shares of one experiment, write ranker:control=0.5,neural=0.5. The flags below
     /// take such a prefix too: a value for one experiment overrides the value for all.
-    #[arg(long, value_name = "ARM=SHARE,…", value_parser = parse_numbers, requires = "compare")]
+    #[arg(help_heading = COMPARISON, long, value_name = "ARM=SHARE,…", value_parser = parse_numbers, requires = "compare")]
     pub shares: Vec<Scoped<Vec<(String, f64)>>>,
     /// Metrics that decide, such as hit_rate@10, or ranker:hit_rate@10
-    #[arg(long, value_name = "METRIC,…", value_parser = parse_names, requires = "compare")]
+    #[arg(help_heading = COMPARISON, long, value_name = "METRIC,…", value_parser = parse_names, requires = "compare")]
     pub primary: Vec<Scoped<Vec<String>>>,
     /// Metrics that must not fall by more than this share, such as ctr@10=0.02, or ranker:ctr@10=0.02
-    #[arg(long, value_name = "METRIC=MARGIN,…", value_parser = parse_numbers, requires = "compare")]
+    #[arg(help_heading = COMPARISON, long, value_name = "METRIC=MARGIN,…", value_parser = parse_numbers, requires = "compare")]
     pub guardrail: Vec<Scoped<Vec<(String, f64)>>>,
     /// The smallest relative difference that matters, such as 0.02, or ranker:0.02 [default: 0.05]
-    #[arg(long, value_name = "SHARE", value_parser = parse_mde, requires = "compare")]
+    #[arg(help_heading = COMPARISON, long, value_name = "SHARE", value_parser = parse_mde, requires = "compare")]
     pub mde: Vec<Scoped<f64>>,
     /// Unit that was assigned to arms: user or request, or ranker:request [default: user]
     ///
     /// If more than 20% of the lists of an arm have no user, the comparison is invalid(users), unless requests were assigned. With
     /// `request`, a list without a user counts as a unit of its own, no sample ratio is tested, and metrics per user cannot decide.
-    #[arg(long, value_name = "UNIT", value_parser = parse_unit, requires = "compare")]
+    #[arg(help_heading = COMPARISON, long, value_name = "UNIT", value_parser = parse_unit, requires = "compare")]
     pub unit: Vec<Scoped<Unit>>,
     /// Count only the first lists of each user in comparisons, such as 200
     ///
     /// Use it against crawlers and very heavy users. The result shows how many lists were left out; values of metrics keep all lists.
-    #[arg(long, value_name = "LISTS", value_parser = clap::value_parser!(u32).range(1..=1_000_000), requires = "compare")]
+    #[arg(help_heading = COMPARISON, long, value_name = "LISTS", value_parser = clap::value_parser!(u32).range(1..=1_000_000), requires = "compare")]
     pub max_lists_per_user: Option<u32>,
 }
 

@@ -12,6 +12,14 @@ use super::comparing::{CompareArgs, parse_share};
 use super::{parse_between, parse_duration};
 use crate::settings::{HttpUrl, LONGEST_LIST, parse_size, parse_span_ms};
 
+/// Headings in the help.
+const INPUT: &str = "Input";
+const METRICS: &str = "Metrics";
+const CLICKS: &str = "Joining clicks to lists";
+const PARTS: &str = "Days and groups";
+const OUTPUT: &str = "Output";
+const DAEMON: &str = "Running daemon";
+
 /// Arguments that select the input, and the metrics to compute.
 #[derive(Debug, Args)]
 pub struct CountArgs {
@@ -25,20 +33,21 @@ pub struct CountArgs {
     /// Files of served lists only, which need no "type"
     ///
     /// Takes all arguments up to the next flag, so files of both kinds come before it. A record of another type is refused.
-    #[arg(long, value_name = "FILE", num_args = 1..)]
+    #[arg(help_heading = INPUT, long, value_name = "FILE", num_args = 1..)]
     pub lists: Vec<PathBuf>,
     /// Files of clicks only, which need no "type"
-    #[arg(long, value_name = "FILE", num_args = 1..)]
+    #[arg(help_heading = INPUT, long, value_name = "FILE", num_args = 1..)]
     pub clicks: Vec<PathBuf>,
     /// Daemon configuration with the settings that affect its numbers; flags override it
     ///
     /// Reads profile, metrics, k, alpha and catalog in the section `metrics`; attribution, click_skew, same_list, slot,
     /// max_items, max_experiments, max_lists_per_click, max_off_list and hash_seed in `join`; the section `events`; and
     /// your own profiles. Brokers need not be set. Environment variables override its settings as they do for the daemon.
-    #[arg(long, value_name = "FILE", env = "ABGAUGE_CONFIG", hide_env_values = true)]
+    #[arg(help_heading = INPUT, long, value_name = "FILE", env = "ABGAUGE_CONFIG", hide_env_values = true)]
     pub config: Option<PathBuf>,
     /// Conventions to compute by; several are shown side by side: `abgauge profiles` lists them [default: default]
     #[arg(
+        help_heading = METRICS,
         long = "convention",
         value_name = "PROFILE",
         value_delimiter = ',',
@@ -52,6 +61,7 @@ pub struct CountArgs {
     /// By default a convention shows all metrics that its source reports. `default`, which defines every metric, shows hit_rate,
     /// ctr, mrr, ndcg, precision, recall and map, and with --catalog also alpha_ndcg, coverage, popularity and surprisal.
     #[arg(
+        help_heading = METRICS,
         long,
         value_name = "METRIC,…",
         value_delimiter = ',',
@@ -62,6 +72,7 @@ pub struct CountArgs {
     pub metrics: Vec<String>,
     /// Cut-offs; the whole list is always measured too [default: 1,5,10]
     #[arg(
+        help_heading = METRICS,
         long,
         value_name = "K,…",
         value_delimiter = ',',
@@ -74,6 +85,7 @@ pub struct CountArgs {
     ///
     /// Example of a line: {"item":"i1","aspects":["a3"],"users":12,"of_users":200}. `-` for standard input
     #[arg(
+        help_heading = METRICS,
         long,
         value_name = "FILE",
         env = "ABGAUGE_EVALUATE_CATALOG",
@@ -81,18 +93,18 @@ pub struct CountArgs {
     )]
     pub catalog: Option<PathBuf>,
     /// Time after its list in which a click counts [default: 30m]
-    #[arg(long, value_name = "SPAN", value_parser = parse_span_ms, allow_hyphen_values = true, env = "ABGAUGE_EVALUATE_ATTRIBUTION", hide_env_values = true)]
+    #[arg(help_heading = CLICKS, long, value_name = "SPAN", value_parser = parse_span_ms, allow_hyphen_values = true, env = "ABGAUGE_EVALUATE_ATTRIBUTION", hide_env_values = true)]
     pub attribution: Option<i64>,
     /// Time before its list in which a click counts [default: 0s]
-    #[arg(long, value_name = "SPAN", value_parser = parse_span_ms, allow_hyphen_values = true, env = "ABGAUGE_EVALUATE_CLICK_SKEW", hide_env_values = true)]
+    #[arg(help_heading = CLICKS, long, value_name = "SPAN", value_parser = parse_span_ms, allow_hyphen_values = true, env = "ABGAUGE_EVALUATE_CLICK_SKEW", hide_env_values = true)]
     pub click_skew: Option<i64>,
     /// Time between two lists with one request id within which the second is a copy [default: as long as --attribution]
     ///
     /// Lists that are further apart count as different lists.
-    #[arg(long, value_name = "SPAN", value_parser = parse_span_ms, allow_hyphen_values = true, env = "ABGAUGE_EVALUATE_SAME_LIST", hide_env_values = true)]
+    #[arg(help_heading = CLICKS, long, value_name = "SPAN", value_parser = parse_span_ms, allow_hyphen_values = true, env = "ABGAUGE_EVALUATE_SAME_LIST", hide_env_values = true)]
     pub same_list: Option<i64>,
     /// Memory limit for lists and clicks, such as 8GiB. Dropped records are reported and the exit code is 65
-    #[arg(long, value_name = "SIZE", value_parser = parse_size, env = "ABGAUGE_EVALUATE_MAX_STATE", hide_env_values = true)]
+    #[arg(help_heading = INPUT, long, value_name = "SIZE", value_parser = parse_size, env = "ABGAUGE_EVALUATE_MAX_STATE", hide_env_values = true)]
     pub max_state: Option<u64>,
 }
 
@@ -101,37 +113,38 @@ pub struct EvaluateArgs {
     #[command(flatten)]
     pub counting: CountArgs,
     /// Discount for a repeated aspect in alpha_ndcg, from 0 to 1 [default: 0.5]
-    #[arg(long, value_name = "NUMBER", value_parser = parse_alpha, env = "ABGAUGE_EVALUATE_ALPHA", hide_env_values = true)]
+    #[arg(help_heading = METRICS, long, value_name = "NUMBER", value_parser = parse_alpha, env = "ABGAUGE_EVALUATE_ALPHA", hide_env_values = true)]
     pub alpha: Option<f64>,
     /// Also print the numbers of each day (UTC)
-    #[arg(long, conflicts_with = "window")]
+    #[arg(help_heading = PARTS, long, conflicts_with = "window")]
     pub by_day: bool,
     /// Also print the numbers of each span of this length, such as 1h
     ///
     /// Spans are aligned to 1970-01-01T00:00:00Z. A list and its clicks count in the span of the list's time.
-    #[arg(long, value_name = "SPAN", value_parser = parse_span_ms, allow_hyphen_values = true)]
+    #[arg(help_heading = PARTS, long, value_name = "SPAN", value_parser = parse_span_ms, allow_hyphen_values = true)]
     pub window: Option<i64>,
     /// Also print the numbers of the lists with each value of a field, such as ctx.device
     ///
     /// A path as in the section `events`: `^.device` is a field of the record around the event. Clicks follow their lists. Lists without
     /// the field are in the group `__absent__`.
-    #[arg(long, value_name = "FIELD", value_parser = parse_field)]
+    #[arg(help_heading = PARTS, long, value_name = "FIELD", value_parser = parse_field)]
     pub by: Option<Path>,
     /// Maximum number of values that are groups of their own: the first ones; the rest is in the group `__other__`
-    #[arg(long, value_name = "GROUPS", default_value_t = 100, requires = "by", value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    #[arg(help_heading = PARTS, long, value_name = "GROUPS", default_value_t = 100, requires = "by", value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub max_groups: u16,
     /// Count only lists with this text in a field, such as ctx.device=ios, and their clicks; may be repeated, all must hold
-    #[arg(long = "where", value_name = "FIELD=VALUE", value_parser = parse_filter)]
+    #[arg(help_heading = INPUT, long = "where", value_name = "FIELD=VALUE", value_parser = parse_filter)]
     pub filters: Vec<(Path, String)>,
     #[command(flatten)]
     pub comparing: CompareArgs,
     /// Also write the numbers to this file, which is replaced: .parquet, .csv or .json
     ///
     /// Parquet has the rows and columns of CSV, with types.
-    #[arg(long, value_name = "FILE", value_parser = parse_output)]
+    #[arg(help_heading = OUTPUT, long, value_name = "FILE", value_parser = parse_output)]
     pub output: Option<OutputFile>,
     /// How to print the numbers
     #[arg(
+        help_heading = OUTPUT,
         long,
         value_enum,
         default_value_t = Format::Table,
@@ -140,7 +153,7 @@ pub struct EvaluateArgs {
     )]
     pub format: Format,
     /// Exit with 65 if a line cannot be read
-    #[arg(long)]
+    #[arg(help_heading = OUTPUT, long)]
     pub strict: bool,
 }
 
@@ -177,16 +190,16 @@ pub struct AskArgs {
     /// Query a running daemon instead of files: the address of its page, such as http://localhost:9464
     ///
     /// Flags for counting and comparing do not apply: the daemon uses its own configuration, [experiments.NAME] in particular.
-    #[arg(long, value_name = "URL", value_parser = parse_url)]
+    #[arg(help_heading = DAEMON, long, value_name = "URL", value_parser = parse_url)]
     pub from: Option<HttpUrl>,
     /// File with a bearer token, if the daemon requires one
-    #[arg(long, value_name = "FILE", requires = "from")]
+    #[arg(help_heading = DAEMON, long, value_name = "FILE", requires = "from")]
     pub token_file: Option<PathBuf>,
     /// Authorities that sign the daemon's certificate, in PEM [default: the system's]
-    #[arg(long, value_name = "FILE", requires = "from")]
+    #[arg(help_heading = DAEMON, long, value_name = "FILE", requires = "from")]
     pub ca_file: Option<PathBuf>,
     /// Time limit for the daemon's answer
-    #[arg(long, value_name = "SPAN", default_value = "10s", value_parser = parse_duration, allow_hyphen_values = true, requires = "from")]
+    #[arg(help_heading = DAEMON, long, value_name = "SPAN", default_value = "10s", value_parser = parse_duration, allow_hyphen_values = true, requires = "from")]
     pub timeout: Duration,
 }
 
@@ -199,10 +212,10 @@ pub struct PlanArgs {
     #[command(flatten)]
     pub comparing: CompareArgs,
     /// The probability of a false alarm, between 0 and 1 [default: 0.05]
-    #[arg(long, value_name = "PROBABILITY", value_parser = parse_share)]
+    #[arg(help_heading = super::comparing::COMPARISON, long, value_name = "PROBABILITY", value_parser = parse_share)]
     pub alpha: Option<f64>,
     /// How to print it
-    #[arg(long, value_enum, default_value_t = TableOrJson::Table)]
+    #[arg(help_heading = OUTPUT, long, value_enum, default_value_t = TableOrJson::Table)]
     pub format: TableOrJson,
 }
 

@@ -35,9 +35,10 @@ pub fn state(args: &StateArgs) -> anyhow::Result<ExitCode> {
         Err(errors) => return Ok(refuse(&errors)),
     };
     let Some(stored) = config.state.clone() else {
-        error(
-            "no state is stored: state.topic is not set in the configuration; set it, or pass the right file with --config",
-        );
+        error(&match &reading.config.config {
+            Some(path) => format!("no state is stored: set state.topic in {}", path.display()),
+            None => "no state is stored: name the configuration with state.topic by --config".to_owned(),
+        });
         return Ok(ExitCode::from(super::BAD_CONFIGURATION));
     };
     let desk = match OpenedTopic::open(config, stored) {

@@ -35,7 +35,7 @@ pub struct SimulatedArm {
 const TOLERANCE: f64 = 1e-6;
 /// Range of lifts.
 const LIFTS: std::ops::RangeInclusive<f64> = -0.9..=2.0;
-const MOST_COMBINATIONS: usize = 1024;
+const MOST_COMBINATIONS: usize = 10_000;
 /// Maximum bytes of JSON that name the arms of one list.
 pub const MOST_BYTES: usize = 128;
 
@@ -76,11 +76,9 @@ impl Design {
     /// - an `appeal` outside of 0 to 1
     /// - more names or arms than there is room for
     pub fn new(appeal: f64, experiments: &[(&str, &[&str])]) -> Result<Design> {
-        let names: Vec<&str> = experiments
-            .iter()
-            .flat_map(|(name, arms)| std::iter::once(name).chain(*arms))
-            .copied()
-            .collect();
+        let names = experiments.iter();
+        let names = names.flat_map(|(name, arms)| std::iter::once(name).chain(*arms));
+        let names: Vec<&str> = names.copied().collect();
         let is_plain = |name: &&str| {
             let mut bytes = name.bytes();
             !name.is_empty() && bytes.all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
@@ -88,8 +86,19 @@ impl Design {
         if !names.iter().all(is_plain) {
             bail!("names of experiments and arms consist of letters, digits, - and _");
         }
-        if names.iter().collect::<BTreeSet<_>>().len() < names.len() {
-            bail!("a name is used twice: experiments and arms need different names");
+        let mut seen = BTreeSet::new();
+        if let Some(twice) = names.iter().find(|name| !seen.insert(**name)) {
+            bail!("{twice} is used twice: experiments and arms need different names");
+        }
+        if experiments.is_empty() || experiments.iter().any(|(_, arms)| arms.is_empty()) {
+            bail!("each design has an experiment, and each experiment an arm");
+        }
+        let n_arms = experiments.iter().map(|(_, arms)| arms.len());
+        let n_combinations = n_arms.fold(1, usize::saturating_mul);
+        if n_combinations > MOST_COMBINATIONS {
+            bail!(
+                "there are more than {MOST_COMBINATIONS} combinations of arms: name fewer arms or experiments"
+            );
         }
         // Each pair takes `"experiment":"arm",`; 17 bytes are for `,"experiments":{}`.
         let longest = |arms: &[&str]| arms.iter().map(|arm| arm.len()).max().unwrap_or(0);
@@ -97,12 +106,8 @@ impl Design {
             .iter()
             .map(|(name, arms)| name.len() + longest(arms) + 6);
         let n_bytes = 17 + pairs.sum::<usize>();
-        let n_combinations: usize = experiments.iter().map(|(_, arms)| arms.len()).product();
-        if n_combinations == 0 || experiments.is_empty() {
-            bail!("each design has an experiment, and each experiment an arm");
-        }
-        if n_combinations > MOST_COMBINATIONS || n_bytes > MOST_BYTES {
-            bail!("there is room for {MOST_COMBINATIONS} combinations of arms, and for short names");
+        if n_bytes > MOST_BYTES {
+            bail!("the names take {n_bytes} bytes of a list, more than {MOST_BYTES}: write shorter names");
         }
         if !(0.0..=1.0).contains(&appeal) {
             bail!("a click probability is from 0 to 1, not {appeal}");
@@ -370,6 +375,15 @@ mod tests {
         check_refused(new(0.1, &[("e", &["a", "\""])]), "letters");
         check_refused(new(0.1, &[("e", &["a"]), ("f", &["a"])]), "twice");
         check_refused(new(1.1, &[("e", &["a"])]), "from 0 to 1");
-        check_refused(new(0.1, &[("e", &[&"a".repeat(128)])]), "short names");
+        check_refused(new(0.1, &[("e", &[&"a".repeat(128)])]), "shorter names");
+        let many: Vec<String> = (0..101).map(|n| format!("a{n}")).collect();
+        let others: Vec<String> = (0..100).map(|n| format!("b{n}")).collect();
+        let [many, others] =
+            [&many, &others].map(|names| names.iter().map(String::as_str).collect::<Vec<_>>());
+        check_refused(
+            new(0.1, &[("e", &many), ("f", &others)]),
+            "more than 10000 combinations",
+        );
+        assert!(new(0.1, &[("e", &many[1..]), ("f", &others)]).is_ok());
     }
 }

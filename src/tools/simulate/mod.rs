@@ -82,6 +82,12 @@ pub struct SimulateOptions {
     pub start_ms: Option<i64>,
 }
 
+/// Range of event times, Unix ms: September 2001 to November 2286. Events of other times are invalid.
+pub const EVENT_TIMES_MS: std::ops::Range<i64> = 1_000_000_000_000..10_000_000_000_000;
+
+/// Lowest number of lists per second of event time: one per year.
+const LOWEST_RATE: f64 = 1.0 / (365.0 * 86_400.0);
+
 /// 2025-11-20 00:00:00 UTC.
 const FILE_START_MS: i64 = 1_763_596_800_000;
 
@@ -110,6 +116,13 @@ fn settings(options: &SimulateOptions, now_ms: i64) -> Result<TrafficSettings> {
     if !(speed > 0.0 && speed <= 1e6) {
         bail!("--speed must be above 0 and at most 1000000, not {speed}");
     }
+    // The rate is per second of wall time, but traffic is drawn in event time.
+    let lists_per_second = rate / speed;
+    if lists_per_second < LOWEST_RATE {
+        bail!(
+            "--rate {rate} at --speed {speed} is less than one list per year of event time: raise --rate or lower --speed"
+        );
+    }
     let to_file = options.output.is_some();
     let duration_ms = options.duration.map(|wall| event_ms(wall, speed));
     let start_ms = match (options.start_ms, duration_ms) {
@@ -122,15 +135,30 @@ fn settings(options: &SimulateOptions, now_ms: i64) -> Result<TrafficSettings> {
             bail!("a --speed above 1 runs ahead of the clock: give --duration, to end at now, or --start")
         }
     };
+    check_times(start_ms, duration_ms.unwrap_or(0), speed)?;
     Ok(TrafficSettings {
         duration_ms,
         key: options.key,
         with_type: to_file || options.topics.served == options.topics.clicks,
         world: options.world.clone(),
         diurnal: options.diurnal,
-        // The rate is per second of wall time, but traffic is drawn in event time.
-        ..TrafficSettings::new(options.seed, rate / speed, start_ms)
+        ..TrafficSettings::new(options.seed, lists_per_second, start_ms)
     })
+}
+
+/// Checks that all events of a simulation are valid.
+///
+/// # Errors
+/// Event time is too long. The error names the options.
+pub fn check_times(start_ms: i64, duration_ms: i64, speed: f64) -> Result<()> {
+    let ends = [start_ms, start_ms.saturating_add(duration_ms)];
+    if !ends.iter().all(|end| EVENT_TIMES_MS.contains(end)) {
+        bail!(
+            "with --speed {speed}, --duration leaves the time in which events are valid, September 2001 to November 2286: lower one of \
+             them"
+        );
+    }
+    Ok(())
 }
 
 /// Returns the event time that passes in `wall`.

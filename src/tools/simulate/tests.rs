@@ -251,6 +251,25 @@ fn invalid_options_are_refused_with_a_suggestion() {
     );
     let endless = |o: &mut SimulateOptions| (o.output, o.duration) = (Some("endless.jsonl".into()), None);
     check_refused(endless, "fill the disk");
+    // A gap between two lists, and all of event time, fit into 64 bits of nanoseconds.
+    let rare = |o: &mut SimulateOptions| (o.rate, o.speed) = (0.000_01, 1e6);
+    check_refused(rare, "raise --rate or lower --speed");
+    let long = |o: &mut SimulateOptions| {
+        (o.speed, o.duration) = (1e6, Some(Duration::from_secs(7 * 86_400)));
+    };
+    check_refused(long, "--duration leaves the time in which events are valid");
+}
+
+#[test]
+fn the_lowest_rate_draws_all_valid_times() {
+    let settings = TrafficSettings::new(1, 1.0 / (365.0 * 86_400.0), START_MS);
+    let mut traffic = Traffic::new(settings);
+    let mut n_lists = 0;
+    while let Some(record) = traffic.next_until(i64::MAX) {
+        n_lists += u32::from(record.kind == RecordKind::List);
+    }
+    // From 2025 to 2286.
+    assert!((200..320).contains(&n_lists), "{n_lists}");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::num::NonZeroU32;
 use abgauge_core::engine::event::Side;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use super::EVENT_TIMES_MS;
 use super::draft::RecordKind;
 use super::draft::{Content, Origin, RecordDraft};
 use super::lists;
@@ -141,7 +142,9 @@ impl Traffic {
     /// Returns the time of the next list, or `None` after the last.
     fn next_request_ms(&self) -> Option<i64> {
         let ts_ms = self.pace.next_ms();
-        self.end_ms().is_none_or(|end| ts_ms < end).then_some(ts_ms)
+        // Endless traffic to a pipe ends with the last valid time.
+        let end_ms = self.end_ms().unwrap_or(EVENT_TIMES_MS.end);
+        (ts_ms < end_ms).then_some(ts_ms)
     }
 
     /// Returns the next record that arrives by `until_ms`. Like [`Iterator::next`], but without a copy.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use abgauge::board::snapshot::{ArmSnapshot, Snapshot, SnapshotSource, Timeline};
 use abgauge::clock::Clock;
 use abgauge::serve::secured::Secured;
-use abgauge::serve::{Exporter, http, server};
+use abgauge::serve::{About, Exporter, http, server};
 use abgauge::settings::{self, Config};
 use abgauge::telemetry::Telemetry;
 use abgauge_core::looks::{Look, Published};
@@ -111,6 +111,7 @@ fn serve(config: &Config, looks: Arc<Published>, telemetry: Arc<Telemetry>, runt
         k: config.measures.ks.clone(),
         controls: BTreeMap::new(),
         experiments: [(world::EXPERIMENT.to_owned(), world::experiment())].into(),
+        about: About::default(),
         export: config.export.clone(),
         global: None,
         settle_after_ms: 0,

@@ -16,6 +16,8 @@ pub(super) struct GridColumn {
     pub header: String,
     /// Cells, one for each row.
     pub cells: Vec<String>,
+    /// True for names and words, which are aligned to the left. Numbers are aligned to the right.
+    pub is_text: bool,
 }
 
 /// Width of a terminal in columns.
@@ -63,10 +65,14 @@ impl Grid {
                 .map(|name| visible(name)),
         );
         for (row, name) in self.rows.iter().enumerate() {
-            let cells = columns.iter().map(|column| column.cells[row].clone());
+            let cells = columns.iter().map(|column| visible(&column.cells[row]));
             table.add_row([visible(name)].into_iter().chain(cells));
         }
-        crate::table::align_numbers(&mut table, 1);
+        for (index, column) in columns.iter().enumerate() {
+            if !column.is_text {
+                crate::table::align_number(&mut table, 1 + index);
+            }
+        }
         let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
         lines.join("\n")
     }
@@ -81,10 +87,15 @@ impl Grid {
         let headers = columns.iter().map(|column| escaped(&column.header));
         let mut lines = vec![
             line(&mut [escaped(&self.corner)].into_iter().chain(headers)),
-            format!("|:---|{}", "---:|".repeat(columns.len())),
+            columns.iter().fold("|:---|".to_owned(), |rule, column| {
+                rule + if column.is_text { ":---|" } else { "---:|" }
+            }),
         ];
         for (row, name) in self.rows.iter().enumerate() {
-            let cells = columns.iter().map(|column| column.cells[row].clone());
+            let cells = columns.iter().map(|column| match column.is_text {
+                true => escaped(&column.cells[row]),
+                false => column.cells[row].clone(),
+            });
             lines.push(line(&mut [escaped(name)].into_iter().chain(cells)));
         }
         lines.join("\n")
@@ -135,6 +146,7 @@ mod tests {
         GridColumn {
             header: header.to_owned(),
             cells: vec![cell.to_owned()],
+            is_text: false,
         }
     }
 

@@ -58,15 +58,16 @@ impl TableCell {
     }
 }
 
-const COUNTS: [(&str, usize); 2] = [("lists", LISTS), ("clicks", CLICKS)];
+pub(super) const COUNTS: [(&str, usize); 2] = [("lists", LISTS), ("clicks", CLICKS)];
 
 impl<'a> Report<'a> {
     /// Renders tables for a terminal of 80 columns: one for each experiment, with its arms side by side. With several
     /// profiles there is a table for each arm, with the profiles side by side. If arms are compared with a control, or over
     /// time, there is a table for each profile.
     ///
-    /// A series follows, with a table for each metric and one span per row. A comparison adds Δ (the difference) and Δ %
-    /// (in percent of the control's value) next to each arm.
+    /// A series follows, with a table for each metric and one span per row. If arms are compared, these tables have Δ (the
+    /// difference) and Δ % (in percent of the control's value) next to each arm. Comparisons come last, each with one table,
+    /// which replaces the one of its profile and is never cut.
     pub fn table(self) -> String {
         let mut tables: Vec<String> = self.grids().iter().map(Grid::text).collect();
         tables.extend(self.compared(Grid::text));
@@ -90,7 +91,8 @@ impl<'a> Report<'a> {
         let mut grids = Vec::new();
         for experiment in experiments(part.total) {
             if has_one_profile || self.evaluation.comparisons.is_some() {
-                let profiles = self.profiles();
+                let is_compared = |profile| profile == 0 && self.is_in_comparison(experiment.name);
+                let profiles = self.profiles().filter(|(profile, _)| !is_compared(*profile));
                 grids.extend(profiles.map(|(profile, _)| self.arms_abreast(part, &experiment, profile)));
             } else {
                 let arms = experiment.arms.iter();
@@ -257,6 +259,7 @@ fn side_by_side(corner: String, names: &[&str], contrast: Option<&Contrast>, row
     let column = |header: &str, cells: Vec<String>| grid::GridColumn {
         header: header.to_owned(),
         cells,
+        is_text: false,
     };
     let values = |index: usize| {
         let cells = rows.iter().map(|row| row.cells[index].text());

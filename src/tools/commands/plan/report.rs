@@ -15,7 +15,7 @@ pub(super) fn table(plans: &BTreeMap<String, Planned>) -> String {
     let texts = plans
         .iter()
         .map(|(experiment, planned)| text(experiment, planned));
-    texts.collect::<Vec<_>>().join("\n")
+    format!("{}{LEGEND}\n", texts.collect::<Vec<_>>().join("\n"))
 }
 
 fn text(experiment: &str, planned: &Planned) -> String {
@@ -31,7 +31,7 @@ fn text(experiment: &str, planned: &Planned) -> String {
     align_numbers(&mut table, 1);
     let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
     let weeks = TestDesign::ALL.map(|design| {
-        let name = design.name();
+        let name = words(design);
         let Some(weeks) = planned.days.weeks(design) else {
             return format!("{name} –");
         };
@@ -86,12 +86,24 @@ fn date(ms: i64) -> Option<String> {
     Some(time.strftime("%a %-d %b %Y").to_string())
 }
 
-/// Returns the name of a design, marked if the daemon uses it.
+/// Meaning of the columns.
+const LEGEND: &str = "stop any time: decides in any week; fixed end: mostly on one planned day; strict: in any week, each arm by its own interval";
+
+/// Returns a design in words.
+fn words(design: TestDesign) -> &'static str {
+    match design {
+        TestDesign::Sequence => "stop any time",
+        TestDesign::Planned => "fixed end",
+        TestDesign::Strict => "strict",
+    }
+}
+
+/// Returns a design in words, marked if the daemon uses it.
 fn title(design: TestDesign, planned: &Planned) -> String {
     let running = planned.running.as_ref();
     let is_set = running.is_some_and(|running| running.design == Some(design));
     let mark = if is_set { " *" } else { "" };
-    format!("{}{mark}", design.name())
+    format!("{}{mark}", words(design))
 }
 
 /// Returns the time from which the days count.
