@@ -377,7 +377,7 @@ fn an_expelled_member_whose_client_does_not_notice_joins_the_group_again() {
         let mut orders = Vec::new();
         for _ in 0..n_seconds {
             stage.pass(1_000);
-            orders.extend(stage.orders.drain(..));
+            orders.append(&mut stage.orders);
         }
         orders.contains(&Order::Rejoin)
     };
