@@ -553,7 +553,9 @@ impl Found<'_> {
                     (ArmsBy::Object, None) => 0..0,
                     (ArmsBy::Object, Some(Value::Json(object))) => known.get(object.as_bytes())?.clone(),
                     _ => {
-                        let key = ArmsKey::of(reader.schema, self.experiments, self.experiment, self.arm)?;
+                        // Filled in its place, because a copy would cost more than the search.
+                        let mut key = ArmsKey::new();
+                        key.fill(reader.schema, [&self.experiments, &self.experiment, &self.arm])?;
                         known.get(key.bytes())?.clone()
                     }
                 };
@@ -587,35 +589,35 @@ pub(super) struct ArmsKey {
 }
 
 impl ArmsKey {
+    fn new() -> ArmsKey {
+        ArmsKey {
+            bytes: [0; MAX_REMEMBERED],
+            len: 0,
+        }
+    }
+
     /// Returns the key of a list's fields.
     pub fn of_fields(schema: u64, fields: &MappedFields) -> Option<ArmsKey> {
         let [experiments, experiment, arm] =
             [Field::Experiments, Field::Experiment, Field::Arm].map(|field| fields.optional(field));
-        ArmsKey::of(schema, experiments.ok()?, experiment.ok()?, arm.ok()?)
+        let mut key = ArmsKey::new();
+        key.fill(schema, [&experiments.ok()?, &experiment.ok()?, &arm.ok()?])?;
+        Some(key)
     }
 
     /// `None` if the values are too long, or of a kind that is not remembered.
     #[inline(always)]
-    fn of(
-        schema: u64,
-        experiments: Option<Value>,
-        experiment: Option<Value>,
-        arm: Option<Value>,
-    ) -> Option<ArmsKey> {
-        let mut key = ArmsKey {
-            bytes: [0; MAX_REMEMBERED],
-            len: 0,
-        };
-        key.push(&schema.to_le_bytes())?;
-        for (place, value) in (0_u64..).zip([experiments, experiment, arm]) {
+    fn fill(&mut self, schema: u64, values: [&Option<Value>; 3]) -> Option<()> {
+        self.push(&schema.to_le_bytes())?;
+        for (place, value) in (0_u64..).zip(values) {
             let Some(value) = value else { continue };
             let (kind, type_id, bytes) = value.identity()?;
             let len = u64::from(u16::try_from(bytes.len()).ok()?);
             let head = u64::from(type_id) << 32 | len << 16 | u64::from(kind) << 8 | place;
-            key.push(&head.to_le_bytes())?;
-            key.push(bytes)?;
+            self.push(&head.to_le_bytes())?;
+            self.push(bytes)?;
         }
-        Some(key)
+        Some(())
     }
 
     #[inline]
