@@ -12,7 +12,8 @@ use super::{MAX_ID_BYTES, MAX_LABEL_BYTES};
 pub struct Hashes {
     seed: u64,
     short: ShortHash,
-    users: UserKey,
+    /// `None` if users are not distinguished.
+    users: Option<UserKey>,
 }
 
 impl Hashes {
@@ -20,11 +21,11 @@ impl Hashes {
         Hashes {
             seed,
             short: ShortHash::new(seed),
-            users,
+            users: Some(users),
         }
     }
 
-    pub(super) fn with_users(self, users: UserKey) -> Self {
+    pub(super) fn with_users(self, users: Option<UserKey>) -> Self {
         Hashes { users, ..self }
     }
 
@@ -48,8 +49,9 @@ impl Hashes {
         xxh3_128_with_seed(&joined, self.seed)
     }
 
+    /// Hashes a user; 0 if users are not distinguished.
     pub fn user(&self, id: &[u8]) -> u64 {
-        self.users.hash(id)
+        self.users.map_or(0, |key| key.hash(id))
     }
 
     #[inline(always)]
@@ -120,7 +122,7 @@ mod tests {
         let hash = with_seed(7);
         assert_eq!(hash.user(b"u-1"), with_seed(7).user(b"u-1"));
         assert_ne!(hash.user(b"u-1"), hash.user(b"u-2"));
-        let other = hash.with_users(UserKey::of("a secret of ours", 7));
+        let other = hash.with_users(Some(UserKey::of("a secret of ours", 7)));
         assert_ne!(hash.user(b"u-1"), other.user(b"u-1"));
         assert_ne!(hash.user(b"u-1"), hash.item(b"u-1"));
     }

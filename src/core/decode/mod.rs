@@ -25,6 +25,7 @@ mod time;
 mod user_key;
 mod usual;
 mod value;
+mod varint;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -86,7 +87,15 @@ impl Decoder {
     /// Hashes users with this key. Without it, the key depends only on the seed.
     pub fn knowing_users_by(self, key: UserKey) -> Self {
         Decoder {
-            hash: self.hash.with_users(key),
+            hash: self.hash.with_users(Some(key)),
+            ..self
+        }
+    }
+
+    /// Does not distinguish users: all of them have the same hash, which takes less time.
+    pub fn without_user_hashes(self) -> Self {
+        Decoder {
+            hash: self.hash.with_users(None),
             ..self
         }
     }

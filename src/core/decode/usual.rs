@@ -2,9 +2,9 @@
 //! colon.
 //!
 //! ```text
-//! {"request_id":"…" ─┬───────────────┬─ ,"ts":1763596800123 ─┬─ ,"item":"…" ───────────────────────────┬─ }
-//!                    └ ,"user_id":"…"┘                       ├─────────────────────┬─ ,"items":["…",…] ┘
-//!                                                            └ ,"experiments":{…} ─┘
+//! { ─┬─────────────────┬─ "request_id":"…" ─┬───────────────┬─ ,"ts":1763596800123 ─┬─ ,"item":"…" ───────────────────────────┬─ }
+//!    └ "type":"served",┘                    └ ,"user_id":"…"┘                       ├─────────────────────┬─ ,"items":["…",…] ┘
+//!                                                                                   └ ,"experiments":{…} ─┘
 //! ```
 //!
 //! The text between two values takes one comparison of a word or two. With keys in any order, it takes one for the comma,
@@ -14,11 +14,13 @@ use std::ops::Range;
 
 use super::arms;
 use super::scan::Scanner;
-use super::{Decoder, range};
+use super::{Decoder, check_topic, range};
 use crate::engine::event::{Batch, Body, Click, Kind, Served};
 
 /// Text before each of the values.
 pub(super) trait Layout {
+    /// The same as `REQUEST_ID`, with the type of a list or a click before it.
+    const OF_TYPE: [(Kind, &'static [u8]); 2];
     const REQUEST_ID: &'static [u8];
     const USER_ID: &'static [u8];
     const TS: &'static [u8];
@@ -31,6 +33,10 @@ pub(super) trait Layout {
 pub(super) struct Compact;
 
 impl Layout for Compact {
+    const OF_TYPE: [(Kind, &'static [u8]); 2] = [
+        (Kind::Served, br#"{"type":"served","request_id":""#),
+        (Kind::Click, br#"{"type":"click","request_id":""#),
+    ];
     const REQUEST_ID: &'static [u8] = br#"{"request_id":""#;
     const USER_ID: &'static [u8] = br#","user_id":""#;
     const TS: &'static [u8] = br#","ts":"#;
@@ -43,12 +49,24 @@ impl Layout for Compact {
 pub(super) struct Spaced;
 
 impl Layout for Spaced {
+    const OF_TYPE: [(Kind, &'static [u8]); 2] = [
+        (Kind::Served, br#"{"type": "served", "request_id": ""#),
+        (Kind::Click, br#"{"type": "click", "request_id": ""#),
+    ];
     const REQUEST_ID: &'static [u8] = br#"{"request_id": ""#;
     const USER_ID: &'static [u8] = br#", "user_id": ""#;
     const TS: &'static [u8] = br#", "ts": "#;
     const EXPERIMENTS: &'static [u8] = br#", "experiments": "#;
     const ITEMS: &'static [u8] = br#", "items": [""#;
     const ITEM: &'static [u8] = br#", "item": ""#;
+}
+
+/// Passes the type of a record, up to the request id, and returns the kind that it names.
+#[inline(always)]
+fn kind_of_type<L: Layout>(json: &mut Scanner, topic_kind: Option<Kind>) -> Option<Kind> {
+    let (kind, _) = L::OF_TYPE.into_iter().find(|(_, start)| json.comes(start))?;
+    check_topic(kind, topic_kind).ok()?;
+    Some(kind)
 }
 
 impl Decoder {
@@ -60,9 +78,11 @@ impl Decoder {
         topic_kind: Option<Kind>,
         batch: &mut Batch,
     ) -> Option<Body> {
-        let kind = topic_kind?;
         let mut json = Scanner::new(payload);
-        json.expect_all(L::REQUEST_ID)?;
+        let kind = match json.comes(L::REQUEST_ID) {
+            true => topic_kind?,
+            false => kind_of_type::<L>(&mut json, topic_kind)?,
+        };
         let id = json.id_inside()?;
         let user = match json.comes(L::USER_ID) {
             true => Some(json.id_inside()?),

@@ -323,9 +323,9 @@ impl<'a> Value<'a> {
 
     /// Returns a kind, a type and bytes that together identify the value within its schema. `None` for values that are rarely
     /// repeated.
-    #[inline]
-    pub fn identity(self) -> Option<(u8, u32, &'a [u8])> {
-        Some(match self {
+    #[inline(always)]
+    pub fn identity(&self) -> Option<(u8, u32, &'a [u8])> {
+        Some(match *self {
             Value::Json(raw) => (0, 0, raw.as_bytes()),
             Value::Null => (1, 0, &[]),
             Value::Bool(flag) => (2 + u8::from(flag), 0, &[]),

@@ -100,9 +100,14 @@ impl LineAccount {
 
 impl RecordReader {
     pub fn new(options: &Options, ranking: &Ranking, side: Side) -> RecordReader {
+        let decoder = options.decoder().reading(options.shape.as_ref());
         RecordReader {
             shape: options.shape.clone(),
-            decoder: options.decoder().reading(options.shape.as_ref()),
+            // Only comparisons count users.
+            decoder: match options.compare {
+                Some(_) => decoder,
+                None => decoder.without_user_hashes(),
+            },
             further: Further::new(options, ranking),
             side,
             n_lines: 0,

@@ -87,10 +87,27 @@ fn documented_records_take_the_fast_path() {
 }
 
 #[test]
+fn records_that_begin_with_their_type_take_the_fast_path_in_topics_of_that_type() {
+    for (json, start, kind, other) in [
+        (LIST, r#"{"type":"served","#, Kind::Served, Kind::Click),
+        (CLICK, r#"{"type":"click","#, Kind::Click, Kind::Served),
+    ] {
+        let json = json.replacen('{', start, 1);
+        for json in [spaced(&json), json] {
+            assert!(is_usual(&json, None), "{json}");
+            assert!(is_usual(&json, Some(kind)), "{json}");
+            assert!(!is_usual(&json, Some(other)), "{json}");
+        }
+    }
+}
+
+#[test]
 fn other_records_do_not_take_the_fast_path() {
     for (from, to) in [
         ("{", " {"),
-        ("{", r#"{"type":"served","#),
+        ("{", r#"{"type":"click","#),
+        ("{", r#"{"type":"page","#),
+        ("]}", r#"],"type":"served"}"#),
         ("\"r-1\"", "7"),
         ("\"r-1\"", "\"\""),
         ("\"r-1\"", "\"r\\n\""),
