@@ -574,7 +574,7 @@ fn an_arm_that_loses_lists_has_no_lift_in_any_format() {
     let lost = verdict_with_lost_lists(3000, loses);
     let metric = lost["metrics"]["hit_rate@1"].as_object().expect("it is counted");
     let keys: Vec<&str> = metric.keys().map(String::as_str).collect();
-    assert_eq!(keys, ["arm", "control", "information", "role"], "{lost}");
+    assert_eq!(keys, ["arm", "control", "information", "parts", "role"], "{lost}");
     assert_eq!(lost["differences"], Value::Null);
     let sound = verdict_with_lost_lists(3000, |_, _| false);
     assert!(sound["metrics"]["hit_rate@1"]["p"].is_number(), "{sound}");
