@@ -10,7 +10,7 @@ use abgauge::clock::Clock;
 use abgauge::settings;
 use abgauge_core::metrics::Ranking;
 use abgauge::serve::secured::Secured;
-use abgauge::serve::{Exporter, http};
+use abgauge::serve::{About, Exporter, http};
 use abgauge::telemetry::Telemetry;
 use axum::Router;
 use hyper::server::conn::http1;
@@ -47,6 +47,7 @@ static SERVER: LazyLock<Server> = LazyLock::new(|| {
         k: config.measures.ks.clone(),
         controls: config.experiment_controls(),
         experiments: BTreeMap::new(),
+        about: About::default(),
         export: config.export.clone(),
         settle_after_ms: 0,
         started_ms: 0,
