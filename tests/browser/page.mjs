@@ -315,7 +315,7 @@ await withPage(url, options, async (page, objections) => {
     for (const { name, sentence, badge, isFirst, lifts, asOf } of said) {
       assert.equal(badge[0], badge[1], name);
       assert.ok(isFirst, name);
-      assert.match(sentence[0], /CTR@10 [+−±][\d.]+% \([+−±][\d.]+% to [+−±][\d.]+%\), [\d.]+% against [\d.]+%, [\d,]+ (against [\d,]+ lists|lists each), traffic split OK \(p = [\d.]+\)/);
+      assert.match(sentence[0], /CTR@10 [+−±][\d.]+% \([+−±][\d.]+% to [+−±][\d.]+%\), [\d.]+% against [\d.]+%, [\d,]+ (against [\d,]+ users|users each), traffic split OK \(p = [\d.]+\)/);
       for (const [, , text] of lifts) assert.match(text, /^[+−±][\d.]+% \([+−±][\d.]+% to [+−±][\d.]+%\)(, decided [\d-]+)?$/);
       assert.match(asOf, /^All lists settled from \d{4}-\d\d-\d\d \d\d:\d\d to \d{4}-/);
     }
