@@ -14,7 +14,7 @@ await withPage(`${url}#unfolded=ranker`, { viewport: { width: 1280, height: 900 
   await state("ready");
   await charts.scrollIntoViewIfNeeded();
   await charts.locator("[data-testid=split-line]").first().waitFor(PATIENCE);
-  for (const part of ['[data-chart="lift"]', '[data-chart="time"]']) assert.equal(await charts.locator(part).isVisible(), false, `${part} has nothing to show`);
+  for (const part of ['[data-chart="lift"]', '[data-chart="time"]', '[data-chart="users"]']) assert.equal(await charts.locator(part).isVisible(), false, `${part} has nothing to show`);
   assert.equal(await charts.locator("[data-testid=split-line]").count(), 5);
   assert.equal(await charts.locator("[data-testid=split] thead th:nth-child(3)").isVisible(), false, "no plan is known before a look");
   await checkAccessibility(page, "charts before the first look");
@@ -38,6 +38,12 @@ await withPage(`${url}#unfolded=ranker`, { viewport: { width: 1280, height: 900 
   assert.equal(await lift.locator("tbody tr").count(), 4);
   assert.equal(await page.locator("img").count(), 0, "names are text");
 
+  // Users since the start, each analysis by itself.
+  const users = charts.locator('[data-chart="users"]');
+  assert.equal(await users.locator("h4").innerText(), "Users since the start");
+  const enrolled = await users.locator(".key li").evaluateAll((nodes) => nodes.map((node) => [node.dataset.arm, node.querySelector(".said").textContent]));
+  assert.deepEqual(enrolled, ["base", hostile, "blend", "neural", "shadow"].map((arm) => [arm, arm === hostile ? "2,700" : "2,000"]));
+  assert.match(await users.locator(".about").innerText(), /Dashed: the arm's planned share of all users\.$/);
   // An arm without a share has no plan and no part of the split.
   const split = await charts.locator("[data-testid=split-line]").evaluateAll((nodes) => Object.fromEntries(nodes.map((node) => [node.dataset.arm, [...node.querySelectorAll(".planned, .seen")].map((it) => it.textContent)])));
   assert.deepEqual(split[hostile], ["25.0%", "31.0%"]);

@@ -1,4 +1,4 @@
-// Charts of each experiment, below its table: its arms over time, their lifts, CTR by rank, the split of the traffic.
+// Charts of each experiment, below its table: its arms over time, their lifts, their users, CTR by rank, the split of the traffic.
 //
 //   view ─▶ follow ──in sight?──▶ ask /api/v1/view/charts, one question at a time ─▶ draw
 //
@@ -65,20 +65,21 @@ class Charts {
   #colours = new Map(); // by arm
   #time;
   #lift;
+  #users;
 
   constructor(section, name) {
     this.#section = section;
     attribute(section, "aria-label", `Charts of ${name}`);
     for (const region of section.querySelectorAll("[role=region]")) attribute(region, "aria-label", `${region.getAttribute("aria-label")}, ${name}`);
-    const [time, lift] = ["time", "lift"].map((kind) => {
+    const [time, lift, users] = ["time", "lift", "users"].map((kind) => {
       const figure = stamp("chart");
       figure.hidden = true;
       attribute(figure, "data-chart", kind);
-      attribute($("[role=region]", figure), "aria-label", `Values ${kind === "time" ? "over time" : "of lifts"}, ${name}`);
+      attribute($("[role=region]", figure), "aria-label", `Values of the chart of ${kind}, ${name}`);
       return figure;
     });
-    $(".plots", section).prepend(time, lift);
-    [this.#time, this.#lift] = [time, lift].map((figure) => ({ figure, chart: new Chart(figure) }));
+    $(".plots", section).prepend(time, lift, users);
+    [this.#time, this.#lift, this.#users] = [time, lift, users].map((figure) => ({ figure, chart: new Chart(figure) }));
     $("select", section).addEventListener("change", ({ target }) => choose({ chart: target.value }, { refines: true }));
     $(".by", section).addEventListener("click", () => choose({ band: isByLook() ? "" : BY_LOOK }, { refines: true }));
     section.addEventListener("toggle", () => {
@@ -213,6 +214,7 @@ class Charts {
     const begin = performance.now();
     this.#drawTime();
     this.#drawLift();
+    this.#drawUsers();
     drawSplit($(".split", this.#section), this.#answer, this.#arms(), (name) => this.#colour(name));
     drawRanks($(".ranks", this.#section), this.#answer, (name) => this.#colour(name));
     attribute(this.#section, "data-drawn", this.#answer.metric);
@@ -266,6 +268,28 @@ class Charts {
       write: (lift) => signed(lift, percentage),
       tick: (lift, step) => signed(lift, (it) => percentage(it, digitsOf(step * 100))),
       marks: this.#answer.marks,
+      isWith0: true,
+    });
+  }
+
+  /** Draws users next to their planned share of all users, if it is known. */
+  #drawUsers() {
+    const { arms, enrollment, marks } = this.#answer;
+    const counted = arms.filter(({ enrolled }) => enrolled !== undefined);
+    this.#users.figure.hidden = counted.length === 0;
+    if (counted.length === 0) return;
+    const planned = ({ planned }) => (planned === undefined ? undefined : enrollment.users.map((all) => all * planned));
+    this.#users.chart.draw({
+      x: enrollment.times,
+      title: "Users since the start",
+      about: `Users with settled lists at each analysis.${counted.some(({ planned }) => planned !== undefined) ? " Dashed: the arm's planned share of all users." : ""}`,
+      arms: this.#coloured(counted.map((arm) => ({ name: arm.name, values: arm.enrolled, open: planned(arm) }))),
+      hasTotals: true,
+      hasBands: false,
+      placeOf: upTo(enrollment.times),
+      write: count,
+      tick: (users) => count(users),
+      marks,
       isWith0: true,
     });
   }
