@@ -33,7 +33,7 @@ await withPage(`${url}#window=1h&k=10&sort=name&unfolded=layout,ranker,ranker/bl
   page.on("request", (request) => request.url().includes("/charts?") && (asked.push(new URL(request.url()).searchParams), (atOnce += 1)));
   for (const event of ["requestfinished", "requestfailed"]) page.on(event, (request) => request.url().includes("/charts?") && (atOnce -= 1));
   await state("ready");
-  await page.setViewportSize({ width: 1440, height: 300 });
+  await page.setViewportSize({ width: 1440, height: 120 });
   await page.reload();
   await state("ready");
   await hands(page).settled();

@@ -81,6 +81,18 @@ const CHECKS = {
     assert.equal((await facts("neural")).at(-1), "No guardrail is set.");
   },
 
+  /** Absolute effects replace lifts, with intervals in the unit of the metric. */
+  async "absolute effects"({ page, words, cell, pick }) {
+    await pick("difference", "absolute");
+    const shown = async (metric) => (await Promise.all(["lift", "interval"].map((column) => words(cell("blend", metric, column))))).join(": ");
+    await ranker(page).locator("[data-testid=fold][data-arm=blend]").click();
+    await pollUntil(() => shown("mrr@5"), (said) => said === "+0.0300: −0.0100 to +0.0700");
+    assert.equal(await shown("ctr"), "+3.00 pp: −1.00 pp to +7.00 pp");
+    assert.equal(await shown("lists_per_user"), "–: –");
+    assert.equal(await cell("blend", "ctr", "interval").locator("svg").isVisible(), false, "units differ");
+    assert.equal(await ranker(page).locator("[data-testid=difference]").count(), 0);
+  },
+
   /** Lifts are folded, with what to check first. */
   async invalid({ page, words, of }) {
     const lifts = () => ranker(page).locator("[data-testid=compared] .line td[data-column=lift]:visible, [data-testid=compared-metric]:visible, [data-testid=charts]:visible").count();
@@ -118,7 +130,18 @@ const CHANGES = {
 
 const ranker = (page) => page.locator('[data-testid=experiment][data-experiment="ranker"]');
 
-const script = { content: `(${changeAnswers})(${JSON.stringify(CHANGES[what] ?? {})})` };
+/** Gives the metrics of every comparison an absolute effect. */
+function addEffects() {
+  const parse = JSON.parse;
+  JSON.parse = (text) => {
+    const answer = parse(text);
+    for (const { comparison } of (answer.experiments ?? []).flatMap(({ arms }) => arms))
+      for (const metric of Object.values(comparison?.metrics ?? {})) if (metric.control !== undefined) metric.absolute = { value: 0.03, lower: -0.01, upper: 0.07 };
+    return answer;
+  };
+}
+
+const script = what === "absolute effects" ? addEffects : { content: `(${changeAnswers})(${JSON.stringify(CHANGES[what] ?? {})})` };
 
 await withPage(url, { script, viewport: { width: 1440, height: 900 }, timezoneId: "UTC" }, async (page, objections) => {
   const { locate, state, pick } = hands(page);

@@ -6,7 +6,7 @@ import { choose } from "./choice.js";
 import { sortedBy } from "./controls.js";
 import { $, attribute, hintAtMore, keyed, note, stamp, text } from "./document.js";
 import { controlOf } from "./download.js";
-import { asOf, drawLooks, planning } from "./looks.js";
+import { asOf, drawLooks, hasAbsolute, planning } from "./looks.js";
 import { drawProgress } from "./progress.js";
 import { drawSettling } from "./settling.js";
 import { LABELS, STATES, WORDS, count, metricOf, near, percentage, signed, some, span, stateOf, visible } from "./words.js";
@@ -35,7 +35,7 @@ export function drawExperiments(answer, { show, view, difference }) {
   // Looks use the first profile, over everything settled since the start.
   const hasAnalysis = told.window === "total" && answer.has_looks_of_scope && told.profile === answer.profiles[0].name;
   // The rows below then have everything that this table has.
-  const isAnalysisOnly = hasAnalysis && difference === "relative" && view === "settled";
+  const isAnalysisOnly = hasAnalysis && view === "settled";
   const context = { told, stream, profiles: answer.profiles, order, hasAnalysis, isAnalysisOnly, lineWindow, metrics, views, columns, difference, isAlone, isStacked, least };
   const sections = answer.experiments.map((experiment) => ({ ...experiment, context }));
   const several = sections.length > 1 ? sections : [];
@@ -146,7 +146,8 @@ function experimentSection({ name }) {
       $("table", node).style.setProperty("--views", views.length);
       drawAbout(node, experiment);
       verdict(experiment);
-      const isReplaced = context.isAnalysisOnly && experiment.arms.some(({ comparison, own }) => comparison || own);
+      const hasEffects = context.difference === "relative" || hasAbsolute(experiment.arms);
+      const isReplaced = context.isAnalysisOnly && hasEffects && experiment.arms.some(({ comparison, own }) => comparison || own);
       wide.hidden = isReplaced;
       const counted = isReplaced ? [] : experiment.arms;
       const scales = metrics.map((metric) => scaleOf(counted, metric, views));

@@ -1,17 +1,17 @@
-// Results of the latest look at an experiment: a line for each arm, and below an open arm a row for each metric, its facts and its checks.
+// Results of the latest look at an experiment: a line for each arm, and below an open arm a row for each metric.
 
 import { isUnfolded, partOf, unfold } from "./choice.js";
 import { $, attribute, keyed, lines, note, stamp, text } from "./document.js";
 import { drawAxis, drawBar, edgeOf } from "./intervals.js";
 import { drawOwn } from "./own.js";
-import { DECIDED, ROLES, STATES, count, date, digitsOf, idsPerUser, metricOf, moment, nameOf, number, percentage, probability, signed, some, stateOf, visible } from "./words.js";
+import { drawFacts } from "./progress.js";
+import { DECIDED, ROLES, STATES, count, digitsOf, idsPerUser, interval, lift, metricOf, moment, nameOf, percentage, probability, stateOf, visible } from "./words.js";
 
 /** Looks are ten minutes of event time apart. A look that is late by more than two intervals is held back. */
 const LATE_MS = 20 * 60_000;
 const ROLE_ORDER = ["primary", "guardrail", "secondary"];
 /** Columns about a metric. Those about an arm follow. */
 const COLUMNS = ["control", "arm", "lift", "interval", "p", "harm"];
-const NONE = "–";
 
 export function drawLooks(node, experiment) {
   const { compared_with: control, looks, arms, context } = experiment;
@@ -20,26 +20,32 @@ export function drawLooks(node, experiment) {
   node.hidden = !looks || (!isCompared && alone.length === 0 && looks.as_of !== null);
   if (node.hidden) return;
   lines($("[data-testid=held]", node), held(looks, context.stream));
-  const table = $(".compared", node);
+  const table = $(".lifts", node);
   table.hidden = !isCompared;
-  drawCompared(table, isCompared ? rowsOf(experiment) : [], visible(control ?? ""));
+  const isAbsolute = context.difference === "absolute" && hasAbsolute(arms);
+  drawCompared(table, isCompared ? rowsOf(experiment, isAbsolute ? absoluteOf : decidedOr) : [], visible(control ?? ""), isAbsolute);
   drawOwn($(".own-arms", node), alone.map((arm) => ({ ...arm, experiment: experiment.name })), context);
 }
 
-/** Arms in the order of the answer. Only the arm named in the sentence is open by default, or the first one. */
-function rowsOf({ name: experiment, compared_with: control, arms, verdict, context: { order } }) {
+/** Returns whether a comparison has absolute effects, which older answers lack. */
+export function hasAbsolute(arms) {
+  return arms.some(({ comparison }) => Object.values(comparison?.metrics ?? {}).some(({ absolute }) => absolute !== undefined));
+}
+
+/** Arms in the order of the answer, with the effects that `effectOf` returns. Only the arm named in the sentence is open by default, or the first one. */
+function rowsOf({ name: experiment, compared_with: control, arms, verdict, context: { order } }, effectOf) {
   const claimed = arms.find((arm) => arm.comparison && arm.name === verdict.arm) ?? arms.find((arm) => arm.comparison);
   const promoted = verdict.badge === "win" ? verdict.arm : null;
   return arms.map(({ name, analysis, comparison }) => {
     const part = partOf(experiment, name);
     const isControl = name === control;
-    const metrics = Object.entries(comparison?.metrics ?? {}).map(([key, metric]) => ({ key, ...metric, ...decidedOr(metric, comparison.state) }));
+    const metrics = Object.entries(comparison?.metrics ?? {}).map(([key, metric]) => ({ key, ...metric, ...effectOf(metric, comparison.state), latest: metric }));
     const isOpen = comparison !== undefined && isUnfolded(part, name === claimed.name);
     return { name, experiment, part, isControl, analysis, comparison, promoted, isOpen, metrics: inOrder(metrics, order) };
   });
 }
 
-function drawCompared(table, arms, control) {
+function drawCompared(table, arms, control, isAbsolute) {
   const shown = arms.flatMap(({ isOpen, metrics }) => (isOpen ? metrics : metrics.slice(0, 1)));
   const has = {
     harm: arms.some((arm) => arm.isOpen && arm.metrics.some((it) => showsHarm(it, arm.comparison))),
@@ -50,6 +56,9 @@ function drawCompared(table, arms, control) {
   // Lines of closed arms show their first metric.
   const first = arms.find(({ metrics }) => metrics.length > 0)?.metrics[0].key;
   text($(".closed", table), first === undefined ? "" : ` (${nameOf(first)})`);
+  text($("[data-sort=lift]", table), isAbsolute ? "difference" : "lift");
+  // Differences of several metrics have no common scale.
+  table.classList.toggle("without-bars", isAbsolute);
   const edge = edgeOf(shown);
   drawAxis($(".axis", table), edge);
   const nColumns = COLUMNS.length - (has.harm ? 0 : 1);
@@ -66,7 +75,12 @@ function showsHarm({ role, p_harm: p }, { state }) {
 function decidedOr({ decision, ...metric }, state) {
   const isDecided = DECIDED.includes(state) && decision?.lift !== undefined;
   const { lift, lower, upper, p_adjusted: p } = isDecided ? decision : metric;
-  return { lift, lower, upper, p_adjusted: p, now: isDecided ? metric : undefined, decided: isDecided ? decision.at : undefined };
+  return { lift, lower, upper, p_adjusted: p, decided: isDecided ? decision.at : undefined };
+}
+
+/** The difference of the values in the latest analysis. */
+function absoluteOf({ absolute }) {
+  return { lift: absolute?.value, lower: absolute?.lower, upper: absolute?.upper, isAbsolute: true };
 }
 
 /**
@@ -174,14 +188,13 @@ function armDetails() {
     node,
     draw({ name, comparison, metrics, n }) {
       attribute(node.firstElementChild, "colspan", n);
-      const { next_decision: next, planned_end: end, reason, checks, notes } = comparison;
+      const { next_decision: next, planned_end: end, reason, notes } = comparison;
       for (const it of node.querySelectorAll("[data-testid]")) attribute(it, "data-arm", name);
       const dates = reason === NO_SHARES ? [] : [next && `Next decision: ${moment(next)}.`, end && `Planned end: ${moment(end)}.`];
       // The meaning of other states is explained at their badges.
       const help = reason === NO_SHARES || comparison.label === "Invalid" ? helpOf(comparison) : "";
       note($("[data-testid=state-words]", node), [help, ...dates].filter(Boolean).join(" "));
-      lines($("[data-testid=facts]", node), factsOf(comparison, metrics));
-      keyed($("dl", node), checksOf(checks), ({ name }) => name, checkOf);
+      drawFacts(node, comparison, metrics);
       lines($("[data-testid=comparison-notes]", node), notes);
     },
   };
@@ -196,38 +209,6 @@ const RESULTS = { pass: "promote", hold: "hold", rollback: "roll back" };
 function actionOf({ result, name, promoted }) {
   if (result !== "pass" || promoted === null || promoted === name) return RESULTS[result];
   return `also passes, not compared with ${visible(promoted)}`;
-}
-
-/** Facts that decide or delay a decision: later numbers, harm, guardrails, and how much of the data is there. */
-function factsOf({ state, waits_for: waits }, metrics) {
-  const later = metrics.filter(({ now, lift }) => now !== undefined && now.lift !== lift).map(laterOf);
-  const latest = metrics.map((it) => ({ ...it, ...it.now }));
-  const harms = latest.filter(({ harm }) => harm !== undefined).map(harmOf);
-  const guardrails = latest.filter(({ guardrail }) => guardrail !== undefined);
-  const none = state === "win" && guardrails.length === 0 ? ["No guardrail is set."] : [];
-  const days = waits?.days_needed === undefined ? "" : `, about ${some(Math.round(waits.days_needed), "day")} in all`;
-  const data = waits?.information === undefined ? [] : [`Data collected for a decision: ${percentage(waits.information, 0)}${days}.`];
-  return [...later, ...harms, ...guardrails.map(guardrailOf), ...none, ...data];
-}
-
-function laterOf({ key, decided, now }) {
-  return `${nameOf(key)} is shown as decided on ${date(decided)}. The latest analysis: ${lift(now.lift)} (${interval(now)}).`;
-}
-
-function harmOf({ key, lift, lower, upper, harm: { bound, level }, harm_since: since }) {
-  const digits = digitsOf(Math.round(level * 1000) / 10);
-  const isHeld = lower !== undefined && lower <= 0 && upper >= 0;
-  // The bound lies on the better side of the lift, so it shows which side is better.
-  const isWorse = bound > lift ? bound < 0 : bound > 0;
-  const now = isWorse ? `at least ${percentage(Math.abs(bound))} worse (one-sided ${percentage(level, digits)})` : "its one-sided bound includes 0 now";
-  return `${nameOf(key)}: harm found ${date(since)}; ${now}.${isHeld ? " The two-sided interval includes 0." : ""}`;
-}
-
-const GUARDRAILS = { holds: "holds", not_yet: "not shown to hold yet", broken: "broken" };
-
-function guardrailOf({ key, guardrail: { margin, bound, state } }) {
-  const now = bound === undefined ? "no interval yet" : state === "holds" ? `at worst ${lift(bound)}` : `may be ${bound < 0 ? "down" : "up"} ${percentage(Math.abs(bound))}`;
-  return `Guardrail ${nameOf(key)} ${GUARDRAILS[state] ?? state}: ${now}, ${percentage(margin)} allowed.`;
 }
 
 /** Primaries first, then guardrails, then others in the order of export, and metrics per user last. */
@@ -259,8 +240,10 @@ function metricRow({ key, role }) {
 }
 
 function cellsOf(it, of, edge) {
-  const write = (number) => (number === undefined ? "" : metricOf(it.key.split("@")[0]).text(number));
-  const words = { control: write(it.control), arm: write(it.arm), lift: lift(it.lift), interval: interval(it), p: probability(it.p_adjusted), harm: showsHarm(it, of) ? probability(it.p_harm) : "" };
+  const metric = metricOf(it.key.split("@")[0]);
+  const write = (number) => (number === undefined ? "" : metric.text(number));
+  const by = it.isAbsolute ? metric.difference : percentage;
+  const words = { control: write(it.control), arm: write(it.arm), lift: lift(it.lift, by), interval: interval(it, by), p: probability(it.p_adjusted), harm: showsHarm(it, of) ? probability(it.p_harm) : "" };
   return COLUMNS.map((name) => ({ name, words: words[name], value: name === "lift" ? it.lift : null, bar: name === "interval" ? it : null, edge }));
 }
 
@@ -276,50 +259,6 @@ function cell({ name }) {
       attribute(node, "data-value", value);
       attribute(node, "colspan", span);
       if (bar) drawBar($("svg", node), bar, edge);
-    },
-  };
-}
-
-function lift(share) {
-  return share === undefined ? NONE : signed(share, percentage);
-}
-
-function interval({ lower, upper }) {
-  return lower === undefined ? NONE : `${lift(lower)} to ${lift(upper)}`;
-}
-
-/** Largest p at which users are not split as planned. */
-const SPLIT_ALARM = 0.001;
-
-function pIs(p) {
-  const words = probability(p);
-  return words.startsWith("<") ? `p < ${words.slice(1)}` : `p = ${words}`;
-}
-
-function checksOf({ srm, list_ratio: ratio, multi_arm: multiArm }) {
-  const checks = [];
-  if (srm) checks.push({ name: "traffic split", words: `${srm.p > SPLIT_ALARM ? "OK" : "not as planned"} (${pIs(srm.p)})`, tip: "Test of the sample ratio: p-value of users being split as shares are set. At 0.001 or less, assignment or logging is broken and no number can be trusted." });
-  if (ratio) {
-    const bounds = ratio.lower === undefined ? "" : ` (${number(ratio.lower, 3)} to ${number(ratio.upper, 3)})`;
-    checks.push({ name: "list ratio", words: `${number(ratio.value, 3)}${bounds}, p ${probability(ratio.p)}`, tip: "Lists per assigned user, divided by the control's. If an arm changes how many lists a user gets, a ratio per list is not an effect on users." });
-  }
-  if (multiArm) checks.push({ name: "users in two arms", words: percentage(multiArm.share, 2), tip: "Share of users who were seen in two arms. Above 1% of at least a thousand, the comparison is invalid." });
-  return checks;
-}
-
-function checkOf({ name }) {
-  const node = document.createElement("div");
-  const [term, button, value] = ["dt", "button", "dd"].map((tag) => document.createElement(tag));
-  Object.assign(button, { type: "button", className: "explain" });
-  attribute(node, "data-check", name);
-  text(button, name);
-  term.append(button);
-  node.append(term, value);
-  return {
-    node,
-    draw({ words, tip }) {
-      text(value, words);
-      attribute(button, "data-tip", tip);
     },
   };
 }
