@@ -111,6 +111,17 @@ await withPage(url, options, async (page, objections) => {
   await pick("metric", "hit_rate");
   await pollUntil(() => metrics("blend"), (shown) => shown.length === 4);
 
+  // A copy as Markdown has every shown row, and names as text.
+  await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+  await locate("copy").first().click();
+  const markdown = await pollUntil(() => page.evaluate(() => navigator.clipboard.readText()), (text) => text !== "");
+  const quoted = "\\<img src=x onerror=alert(1)\\>";
+  const copied = markdown.split("\n");
+  assert.deepEqual(copied.slice(0, 4), ["### ranker: Invalid", "", `do not trust this: users are split 23:31:23:23, but 25:25:25:25 was planned (**base** : **${quoted}** : **blend** : **neural**)`, ""]);
+  assert.ok(copied.includes("| MRR\\@5 primary | 0.2500 | 0.2800 | +12.0% | −4.0% to +28.0% | 0.040 |  |  |  |"), markdown);
+  assert.ok(copied.some((line) => line.startsWith(`| **${quoted}** Invalid: traffic split: hold`)), markdown);
+  assert.ok(copied.at(-2).startsWith("Analysis of 2025-11-19 23:30 UTC, <http://127.0.0.1:") && copied.at(-2).includes("experiment=ranker"), markdown);
+
   // Light, dark, and on a phone nothing sticks out; the table moves by itself.
   await checkAccessibility(page, "arms compared, light");
   await page.emulateMedia({ colorScheme: "dark" });

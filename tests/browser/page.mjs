@@ -346,6 +346,33 @@ await withPage(url, options, async (page, objections) => {
     assert.ok(height <= HIGHEST, `${height} pixels`);
     console.log(`${height} pixels high`);
     await checkAccessibility(page, "first view");
+    await copied();
+    await printed();
+  }
+
+  /** Rows that are selected come in clean columns. */
+  async function copied() {
+    await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+    await page.evaluate(() => getSelection().selectAllChildren(document.querySelector('[data-experiment="ranker"] [data-testid=compared]')));
+    await page.keyboard.press("Control+c");
+    const read = () => page.evaluate(() => navigator.clipboard.readText());
+    const rows = (await pollUntil(read, (text) => text.includes("\t"))).split("\n").map((line) => line.split("\t"));
+    assert.ok(rows.every((cells) => cells.length === rows[0].length), JSON.stringify(rows));
+    assert.deepEqual(rows[0].slice(0, 5), ["arm (CTR@10), metric", "control", "arm", "lift", "interval"]);
+    const primary = rows.find(([name]) => name === "CTR@10 primary");
+    assert.match(primary.slice(1, 5).join(" "), /^[\d.]+% [\d.]+% [+−±][\d.]+% [+−±][\d.]+% to [+−±][\d.]+%$/);
+    await page.evaluate(() => getSelection().removeAllRanges());
+  }
+
+  /** On paper: the results of both experiments on two pages, with date and address. */
+  async function printed() {
+    const file = (await page.pdf({ format: "A4" })).toString("latin1");
+    const n = file.match(/\/Type\s*\/Page\b/g).length;
+    assert.ok(n <= 2, `${n} pages`);
+    await page.emulateMedia({ media: "print" });
+    assert.ok((await page.locator("#printed").innerText()).startsWith(`${page.url()}, printed 20`));
+    assert.equal(await page.locator("#choices").isVisible(), false);
+    await page.emulateMedia({ media: "screen" });
   }
 
   /** The first view as it stands for everybody, once it has something to say. */

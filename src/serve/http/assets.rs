@@ -29,7 +29,7 @@ const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 /// Name of the page itself. All other parts are below `/page/`.
 pub(super) const PAGE: &str = "";
 
-const PARTS: [(&str, &str, &str); 28] = [
+const PARTS: [(&str, &str, &str); 29] = [
     (PAGE, HTML, include_str!("../page/index.html")),
     ("page.css", CSS, include_str!("../page/page.css")),
     ("page.js", JAVASCRIPT, include_str!("../page/page.js")),
@@ -69,6 +69,7 @@ const PARTS: [(&str, &str, &str); 28] = [
     ),
     ("feed.js", JAVASCRIPT, include_str!("../page/feed.js")),
     ("intervals.js", JAVASCRIPT, include_str!("../page/intervals.js")),
+    ("share.js", JAVASCRIPT, include_str!("../page/share.js")),
     ("limits.js", JAVASCRIPT, include_str!("../page/limits.js")),
     ("looks.js", JAVASCRIPT, include_str!("../page/looks.js")),
     ("own.js", JAVASCRIPT, include_str!("../page/own.js")),

@@ -49,6 +49,12 @@ export function addressOf(show) {
   return `#${parameters(next, () => true)}`;
 }
 
+/** Returns the whole URL of an experiment alone, with the same choice otherwise. */
+export function sharedAddress(experiment) {
+  const next = { ...chosen(), experiment };
+  return new URL(`#${parameters(next, () => true)}`, location.href).href;
+}
+
 /** Changes the choice. An empty value resets a parameter. Adds a history entry, unless the change only refines the current one. */
 export function choose(changes, { refines = false } = {}) {
   const next = { ...chosen(), ...changes };

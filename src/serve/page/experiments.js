@@ -9,6 +9,7 @@ import { controlOf } from "./download.js";
 import { asOf, drawLooks, hasAbsolute, planning } from "./looks.js";
 import { drawProgress } from "./progress.js";
 import { drawSettling } from "./settling.js";
+import { copyBy } from "./share.js";
 import { LABELS, STATES, WORDS, count, metricOf, near, percentage, signed, some, span, stateOf, visible } from "./words.js";
 
 const VIEWS = { both: ["settled", "live"], settled: ["settled"], live: ["live"] };
@@ -126,7 +127,9 @@ function experimentSection({ name }) {
   text($("bdi", heading), visible(name));
   attribute($(".uncontrolled", node), "data-tip", WORDS.uncontrolled);
   const verdict = verdictOf(node);
-  const alone = $(".alone", node);
+  let shown;
+  copyBy($(".copy", node), node, () => shown);
+  const alone = $("[data-testid=alone]", node);
   let isShownAlone = false;
   alone.addEventListener("click", () => choose({ experiment: isShownAlone ? "" : name }));
   node.addEventListener("click", ({ target }) => {
@@ -136,6 +139,7 @@ function experimentSection({ name }) {
   return {
     node,
     draw(experiment) {
+      shown = experiment;
       const { context } = experiment;
       const { metrics, views } = context;
       isShownAlone = context.told.experiment !== null;
