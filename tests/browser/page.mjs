@@ -375,14 +375,15 @@ await withPage(url, options, async (page, objections) => {
     await page.emulateMedia({ media: "screen" });
   }
 
-  /** The first view as it stands for everybody, once it has something to say. */
+  /** The first view with the charts of its first experiment, once that is decided. */
   async function portraits() {
     await page.setViewportSize(options.viewport);
-    await page.goto(url);
+    await page.goto(`${url}#unfolded=ranker`);
     await page.emulateMedia({ colorScheme: "light" });
     const isDecided = () => page.locator("[data-testid=verdict][data-badge=win]").count();
     await pollUntil(isDecided, (n) => n > 0, PORTRAIT_MS);
     await state("ready");
+    await page.waitForSelector('[data-experiment="ranker"] [data-testid=charts][data-drawn]', PATIENCE);
     await portray("page.png", await toFirst());
     await page.emulateMedia({ colorScheme: "dark" });
     await portray("page-dark.png", await toFirst());
