@@ -14,7 +14,7 @@ const PRIMARY = "ctr@10";
 const ZONE = "Asia/Kolkata";
 
 const options = { viewport: { width: 1440, height: 900 }, timezoneId: ZONE };
-await withPage(`${url}#window=1h&k=10&sort=name`, options, async (page, objections) => {
+await withPage(`${url}#window=1h&k=10&sort=name&unfolded=layout,ranker,ranker/blend,ranker/neural`, options, async (page, objections) => {
   const { state } = hands(page);
   const charts = page.locator('[data-experiment="ranker"] [data-testid=charts]');
   const chart = (kind) => charts.locator(`[data-chart="${kind}"]`);
@@ -33,7 +33,7 @@ await withPage(`${url}#window=1h&k=10&sort=name`, options, async (page, objectio
   page.on("request", (request) => request.url().includes("/charts?") && (asked.push(new URL(request.url()).searchParams), (atOnce += 1)));
   for (const event of ["requestfinished", "requestfailed"]) page.on(event, (request) => request.url().includes("/charts?") && (atOnce -= 1));
   await state("ready");
-  await page.setViewportSize({ width: 1440, height: 300 });
+  await page.setViewportSize({ width: 1440, height: 120 });
   await page.reload();
   await state("ready");
   await hands(page).settled();
@@ -192,18 +192,22 @@ await withPage(`${url}#window=1h&k=10&sort=name`, options, async (page, objectio
   assert.ok(widths.length > 5 && widths.at(-1) < widths[0] / 2, `from ${widths[0]} to ${widths.at(-1)} in ${widths.length} looks`);
   assert.equal(history.looks.times.length, lift.middle.length);
 
-  // The forest says what the comparison says.
-  const forest = () => page.evaluate(() => {
-    const section = document.querySelector('#tables [data-experiment="ranker"]');
-    return [...section.querySelectorAll("[data-testid=forest-line]")].map((row) => {
-      const { arm, metric } = row.dataset;
-      const cell = (column) => section.querySelector(`[data-testid=comparison][data-arm=${arm}] tr[data-metric="${metric}"] td[data-column=${column}]`).textContent;
-      const x = (name) => parseFloat(row.querySelector(".bar").getAttribute(name));
-      return { seen: [row.querySelector(".lift").textContent, row.querySelector(".interval").textContent], told: [cell("lift"), cell("interval").replace("–", "no interval yet")], at: [x("x1"), parseFloat(row.querySelector("circle").getAttribute("cx")), x("x2")] };
+  // Bars have one scale: each number has one place, and more lies further to the right.
+  const bars = await page.evaluate(() => {
+    const rows = [...document.querySelectorAll('[data-experiment="ranker"] [data-testid=compared-metric]')].filter((row) => !row.querySelector("svg[hidden]"));
+    const written = (text) => Number(text.replace("−", "-").replace(/[^\d.-]/g, ""));
+    return rows.flatMap((row) => {
+      const cell = (column) => row.querySelector(`[data-column=${column}]`).textContent;
+      const place = (selector, name) => parseFloat(row.querySelector(selector).getAttribute(name));
+      const [low, high] = cell("interval").split(" to ").map(written);
+      return [[low, place(".bar", "x1")], [written(cell("lift")), place("circle", "cx")], [high, place(".bar", "x2")]];
     });
   });
-  const rows = await pollUntil(forest, (rows) => rows.length >= 2 && rows.every(({ seen, told }) => seen[0] === told[0] && seen[1].replace("no interval yet", told[1]) === told[1]));
-  assert.ok(rows.every(({ at: [low, middle, high] }) => Number.isNaN(low) || (low <= middle && middle <= high)), JSON.stringify(rows));
+  assert.ok(bars.length >= 2 * 3 * 3, `${bars.length / 3} bars`);
+  const drawn = bars.filter(([, at]) => at > 0 && at < 100).sort(([a], [b]) => a - b);
+  const most = Math.max(...drawn.map(([lift]) => Math.abs(lift)));
+  const [far, at] = drawn.find(([lift]) => Math.abs(lift) === most);
+  for (const [lift, place] of drawn) assert.ok(Math.abs(place - 50 - ((at - 50) * lift) / far) < 0.5, `${lift}% at ${place}`);
 
   // The split: what was planned, and the users that were seen.
   const split = async () => {

@@ -8,13 +8,13 @@ import { PATIENCE, checkAccessibility, checkWidth, hands, pollUntil, withPage } 
 
 const [url, hostile] = process.argv.slice(2);
 
-await withPage(url, { viewport: { width: 1280, height: 900 }, timezoneId: "UTC" }, async (page, objections) => {
+await withPage(`${url}#unfolded=ranker`, { viewport: { width: 1280, height: 900 }, timezoneId: "UTC" }, async (page, objections) => {
   const { state } = hands(page);
   const charts = page.locator('[data-experiment="ranker"] [data-testid=charts]');
   await state("ready");
   await charts.scrollIntoViewIfNeeded();
   await charts.locator("[data-testid=split-line]").first().waitFor(PATIENCE);
-  for (const part of ['[data-chart="lift"]', '[data-chart="time"]', "[data-testid=forest]"]) assert.equal(await charts.locator(part).isVisible(), false, `${part} has nothing to show`);
+  for (const part of ['[data-chart="lift"]', '[data-chart="time"]', '[data-chart="users"]']) assert.equal(await charts.locator(part).isVisible(), false, `${part} has nothing to show`);
   assert.equal(await charts.locator("[data-testid=split-line]").count(), 5);
   assert.equal(await charts.locator("[data-testid=split] thead th:nth-child(3)").isVisible(), false, "no plan is known before a look");
   await checkAccessibility(page, "charts before the first look");
@@ -38,10 +38,13 @@ await withPage(url, { viewport: { width: 1280, height: 900 }, timezoneId: "UTC" 
   assert.equal(await lift.locator("tbody tr").count(), 4);
   assert.equal(await page.locator("img").count(), 0, "names are text");
 
-  // Arms that are compared, metric by metric; an arm without a share has no plan and no part of the split.
-  await charts.locator("[data-testid=forest-line]").first().waitFor({ ...PATIENCE, state: "attached" });
-  const lines = await charts.locator("[data-testid=forest-line]").evaluateAll((nodes) => nodes.map((node) => `${node.dataset.metric} ${node.dataset.arm}`));
-  assert.deepEqual(lines.slice(0, 4), [hostile, "blend", "neural", "shadow"].map((arm) => `mrr@5 ${arm}`));
+  // Users since the start, each analysis by itself.
+  const users = charts.locator('[data-chart="users"]');
+  assert.equal(await users.locator("h4").innerText(), "Users since the start");
+  const enrolled = await users.locator(".key li").evaluateAll((nodes) => nodes.map((node) => [node.dataset.arm, node.querySelector(".said").textContent]));
+  assert.deepEqual(enrolled, ["base", hostile, "blend", "neural", "shadow"].map((arm) => [arm, arm === hostile ? "2,700" : "2,000"]));
+  assert.match(await users.locator(".about").innerText(), /Dashed: the arm's planned share of all users\.$/);
+  // An arm without a share has no plan and no part of the split.
   const split = await charts.locator("[data-testid=split-line]").evaluateAll((nodes) => Object.fromEntries(nodes.map((node) => [node.dataset.arm, [...node.querySelectorAll(".planned, .seen")].map((it) => it.textContent)])));
   assert.deepEqual(split[hostile], ["25.0%", "31.0%"]);
   assert.deepEqual(split.shadow, ["–", "no share"]);
@@ -67,8 +70,6 @@ await withPage(url, { viewport: { width: 1280, height: 900 }, timezoneId: "UTC" 
   );
   console.log("a later look");
   await pollUntil(() => age.textContent(), (said) => said === "As of the analysis of 2025-11-20 00:00, older than the one above of 2025-11-20 00:10.");
-  const drawn = await charts.locator("[data-testid=forest]").getAttribute("data-as-of");
-  assert.equal(drawn, "1763597400000", "lines that need no data are as new as the sentence");
   await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
   await pollUntil(() => age.textContent(), (said) => said === "As of the analysis of 2025-11-20 00:10.");
   assert.deepEqual(objections, []);

@@ -103,7 +103,7 @@ export async function checkWidth(page) {
 /** Fails if what is tapped most is smaller than a finger. */
 export async function checkTargets(page) {
   const small = await page.evaluate(() => {
-    const controls = [...document.querySelectorAll("fieldset label, .tools :is(input, select, button), #pages button, .alone, summary, #colours, #shows a")];
+    const controls = [...document.querySelectorAll("fieldset label, .tools :is(input, select, button), #pages button, .alone, .fold, summary, #colours, #shows a")];
     const sizes = controls.map((node) => ({ node, box: node.getBoundingClientRect() })).filter(({ box }) => box.width > 0);
     const tooSmall = sizes.filter(({ box }) => Math.min(box.width, box.height) < 44 - 0.5);
     return { n: sizes.length, tooSmall: tooSmall.map(({ node, box }) => `${box.width} x ${box.height}: ${node.outerHTML.slice(0, 120)}`) };

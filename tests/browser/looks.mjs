@@ -7,16 +7,17 @@ import assert from "node:assert/strict";
 import { PATIENCE, checkAccessibility, checkTargets, checkWidth, hands, pollUntil, withPage } from "./launch.mjs";
 
 const [url, hostile] = process.argv.slice(2);
-const COLUMNS = ["lift", "interval", "p adjusted", "control", "arm", "p of harm", "per user", "decision"];
 
 const options = { viewport: { width: 1280, height: 900 }, timezoneId: "UTC" };
 await withPage(url, options, async (page, objections) => {
-  const { locate, all, state: reaches, pick } = hands(page);
+  const { locate, all, state: reaches, pick, hash } = hands(page);
   const words = (locator) => locator.innerText().then((text) => text.replaceAll(/\s+/g, " ").trim());
   const of = (testid, arm) => locate(testid, { arm });
-  const cells = (arm, metric) =>
-    of("comparison", arm).locator(`tr[data-metric="${metric}"] td`).evaluateAll((nodes) => nodes.map((node) => node.textContent.replaceAll("\u00a0", " ")));
-  const metrics = (arm) => of("comparison", arm).locator("tbody tr").evaluateAll((nodes) => nodes.map((node) => node.dataset.metric));
+  const row = (arm, metric) => of("comparison", arm).locator(`tr[data-metric="${metric}"]`);
+  const cells = (arm, metric) => row(arm, metric).locator("td").evaluateAll((nodes) => nodes.map((node) => node.textContent.replaceAll("\u00a0", " ")));
+  const line = (arm) => of("comparison", arm).locator(".line td").evaluateAll((nodes) => nodes.map((node) => node.textContent));
+  const metrics = (arm) => of("comparison", arm).locator("[data-testid=compared-metric]").evaluateAll((nodes) => nodes.map((node) => node.dataset.metric));
+  const isOpen = async (arm) => (await of("fold", arm).getAttribute("aria-expanded")) === "true";
 
   // Before the first look it says what that waits for.
   await reaches("ready");
@@ -40,8 +41,8 @@ await withPage(url, options, async (page, objections) => {
   // Each arm beside the control has its state, and why; the one without a share is not tested.
   console.log("look");
   await locate("comparison").first().waitFor(PATIENCE);
-  assert.deepEqual(await all("comparison", "data-arm"), [hostile, "blend", "neural", "shadow"]);
-  assert.deepEqual(await Promise.all((await locate("looks").locator("h3").all()).map(words)), ["Compared with base", "Each arm on its own"]);
+  assert.deepEqual(await all("comparison", "data-arm"), ["base", hostile, "blend", "neural", "shadow"]);
+  assert.equal(await words(locate("compared").first().locator("caption")), "Compared with base");
   assert.equal(await words(locate("as-of").first()), "All lists settled from 2025-11-11 19:20 to 2025-11-19 23:30. The sentence, the lifts (95% intervals) and the settled values are as of then.");
   const mismatch = `Invalid do not trust this: users are split 23:31:23:23, but 25:25:25:25 was planned (base : ${hostile} : blend : neural)`;
   assert.equal(await said("ranker"), mismatch);
@@ -49,19 +50,24 @@ await withPage(url, options, async (page, objections) => {
   assert.match(await said("wording"), /^Not compared nothing is tested: the configuration names no control/);
   // A check has failed, so lifts are folded.
   await locate("experiment", { experiment: "ranker" }).locator("[data-testid=distrust] button").click();
-  // One comparison stands open.
-  assert.equal(await page.locator("[data-testid=comparison][open]").count(), 1);
-  await page.locator("[data-testid=comparison]").evaluateAll((all) => all.forEach((it) => (it.open = true)));
-  // Each arm has its state where it stands, and its lift with the interval beside the value; who is too young for one has none.
-  const state = (arm) => words(of("arm-state", arm));
-  assert.deepEqual([await state("blend"), await state("neural")], ["Undecided", "Collecting"]);
+  // One arm is open. A closed one is one line: its badge, its primary metric, and its sample.
+  assert.deepEqual(await Promise.all([hostile, "blend", "neural", "shadow"].map(isOpen)), [true, false, false, false]);
+  assert.equal(await words(of("comparison", "blend").locator(".line th")), "blend Undecided");
+  assert.deepEqual(await line("blend"), ["0.2500", "0.2800", "+12.0%", "−4.0% to +28.0%", "0.040", "", "2,000", "12,345"]);
+  assert.deepEqual(await line("neural"), ["0.2500", "0.2800", "–", "–", "–", "", "2,000", "12,345"], "too little is known for a lift");
+  assert.deepEqual(await line("base"), ["", "2,000", "12,345"]);
+  assert.equal(await of("comparison", "neural").locator(".line svg").isVisible(), false);
+  for (const arm of ["blend", "neural", "shadow"]) await of("fold", arm).click();
+  // The address has it.
+  assert.equal(hash().unfolded, "ranker/blend,ranker/neural,ranker/shadow");
+  // In another window a table of counts is above, with a plain difference.
   const difference = (arm, metric) => words(locate("difference", { arm, metric }));
-  assert.equal(await difference("blend", "hit_rate"), "+12.0% (−4.0% to +28.0%)");
-  assert.equal(await difference("neural", "hit_rate"), "too early for a lift");
+  assert.equal(await locate("arm", { experiment: "ranker" }).count(), 0, "lifts replace differences");
   await pick("window", "1h");
-  await pollUntil(() => difference("blend", "hit_rate"), (said) => said === "±0.0%");
+  await pollUntil(() => locate("arm", { experiment: "ranker" }).count(), (n) => n === 5);
+  assert.equal(await difference("blend", "hit_rate"), "±0.0%");
   await pick("window", "total");
-  await pollUntil(() => difference("blend", "hit_rate"), (said) => said.includes(" to "));
+  await pollUntil(() => locate("arm", { experiment: "ranker" }).count(), (n) => n === 0);
   assert.equal(await heldIn("ranker"), "The next look is held back. Partition 3 is furthest behind.");
   const decisions = {
     [hostile]: ["Invalid: traffic split", "hold: sample ratio mismatch, p = 0.0004"],
@@ -70,24 +76,26 @@ await withPage(url, options, async (page, objections) => {
     shadow: ["not tested", "It has no share of the users."],
   };
   for (const [arm, expected] of Object.entries(decisions))
-    assert.deepEqual([await words(of("decision", arm)), await words(of("decision-reason", arm))], expected, arm);
+    assert.deepEqual([await words(of("decision", arm)), (await line(arm))[0]], expected, arm);
   assert.equal(await words(of("state-words", hostile)), "Users are not split as planned in shares: assignment or logging is broken. Ignore the lifts.");
   assert.equal(await of("state-words", "shadow").isVisible(), false);
   assert.equal(await page.locator("img").count(), 0, "names are text");
-  assert.equal(await words(of("comparison", hostile).locator("caption")), `${hostile} against base`);
 
   // Metrics that decide come first, marked; then those that are chosen, and those per user.
   assert.deepEqual(await metrics("blend"), ["mrr@5", "ctr", "hit_rate", "lists_per_user"]);
-  const heads = of("comparison", "blend").locator("thead th");
-  assert.deepEqual(await heads.allInnerTexts(), ["metric", ...COLUMNS]);
+  const heads = locate("compared").first().locator("thead th");
+  const columns = ["arm (MRR@5), metric", "base", "arm", "lift", "interval", "p", "p of harm", "users", "lists"];
+  assert.deepEqual(await heads.evaluateAll((nodes) => nodes.map((node) => [...node.querySelectorAll("svg")].reduce((text, svg) => text.replace(svg.textContent, ""), node.textContent))), columns);
   assert.ok((await heads.evaluateAll((nodes) => nodes.map((node) => node.scope))).every((scope) => scope === "col"));
-  const names = of("comparison", "blend").locator("tbody th[scope=row]");
+  const names = of("comparison", "blend").locator("[data-testid=compared-metric] th[scope=row]");
   assert.deepEqual(await Promise.all((await names.all()).map(words)), ["MRR@5 primary", "CTR guardrail", "hit ratio", "lists per user"]);
-  assert.deepEqual(await cells("blend", "mrr@5"), ["+12.0%", "−4.0% to +28.0%", "0.040", "0.2500", "0.2800", "<0.001", "−15.7% (−20.0% to +60.0%)", "+10.0% (+1.0% to +19.0%), 2025-11-18"]);
-  assert.deepEqual(await cells("blend", "ctr"), ["+12.0%", "−4.0% to +28.0%", "0.040", "25.00%", "28.00%", "<0.001", "−15.7% (−20.0% to +60.0%)", "+10.0% (+1.0% to +19.0%), 2025-11-18"]);
-  assert.deepEqual((await cells("blend", "lists_per_user")).toSpliced(1, 2).slice(0, 3), ["+12.0%", "–", "–"]);
-  assert.deepEqual(await cells("neural", "mrr@5"), ["–", "–", "–", "0.2500", "0.2800", "–", "–", "–"], "too little is known");
-  assert.deepEqual((await cells("shadow", "mrr@5")).toSpliced(3, 2).slice(0, 4), ["+12.0%", "−4.0% to +28.0%", "–", "–"], "shown, not tested");
+  assert.deepEqual(await cells("blend", "mrr@5"), ["0.2500", "0.2800", "+12.0%", "−4.0% to +28.0%", "0.040", ""]);
+  assert.deepEqual(await cells("blend", "ctr"), ["25.00%", "28.00%", "+12.0%", "−4.0% to +28.0%", "0.040", "<0.001"], "p of harm of a guardrail");
+  assert.deepEqual((await cells("blend", "lists_per_user")).slice(0, 3), ["", "", "+12.0%"]);
+  assert.deepEqual(await cells("neural", "mrr@5"), ["0.2500", "0.2800", "–", "–", "–", ""], "too little is known");
+  assert.deepEqual(await cells("shadow", "mrr@5"), ["0.2500", "0.2800", "+12.0%", "−4.0% to +28.0%", "–", ""], "shown, not tested");
+  const tip = await row("blend", "mrr@5").locator(".name").getAttribute("data-tip");
+  assert.match(tip, /Per assigned user: −15\.7% \(−20\.0% to \+60\.0%\)\.$/);
   const checks = of("checks", "blend").locator("div");
   assert.deepEqual(await Promise.all((await checks.all()).map(words)), ["traffic split not as planned (p < 0.001)", "list ratio 1.051 (0.800 to 1.400), p 1"]);
   assert.equal(await words(of("comparison-notes", "blend")), "a note on what is compared");
@@ -107,6 +115,17 @@ await withPage(url, options, async (page, objections) => {
   await pick("metric", "hit_rate");
   await pollUntil(() => metrics("blend"), (shown) => shown.length === 4);
 
+  // A copy as Markdown has every shown row, and names as text.
+  await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+  await locate("copy").first().click();
+  const markdown = await pollUntil(() => page.evaluate(() => navigator.clipboard.readText()), (text) => text !== "");
+  const quoted = "\\<img src=x onerror=alert(1)\\>";
+  const copied = markdown.split("\n");
+  assert.deepEqual(copied.slice(0, 4), ["### ranker: Invalid", "", `do not trust this: users are split 23:31:23:23, but 25:25:25:25 was planned (**base** : **${quoted}** : **blend** : **neural**)`, ""]);
+  assert.ok(copied.includes("| MRR\\@5 primary | 0.2500 | 0.2800 | +12.0% | −4.0% to +28.0% | 0.040 |  |  |  |"), markdown);
+  assert.ok(copied.some((line) => line.startsWith(`| **${quoted}** Invalid: traffic split: hold`)), markdown);
+  assert.ok(copied.at(-2).startsWith("Analysis of 2025-11-19 23:30 UTC, <http://127.0.0.1:") && copied.at(-2).includes("experiment=ranker"), markdown);
+
   // Light, dark, and on a phone nothing sticks out; the table moves by itself.
   await checkAccessibility(page, "arms compared, light");
   await page.emulateMedia({ colorScheme: "dark" });
@@ -118,36 +137,27 @@ await withPage(url, options, async (page, objections) => {
   await checkAccessibility(page, "arms compared on a phone, dark");
   await page.emulateMedia({ colorScheme: "light" });
   await checkAccessibility(page, "arms compared on a phone, light");
-  const region = of("comparison", "blend").locator("[role=region]");
-  const beyond = () => region.evaluate((node) => [node.scrollWidth > node.clientWidth, node.scrollLeft]);
-  assert.deepEqual(await beyond(), [true, 0]);
-  const fades = () => region.evaluate((node) => node.classList.contains("more"));
-  await pollUntil(fades, (it) => it);
-  await of("comparison", "blend").locator("summary").focus();
-  await page.keyboard.press("Tab");
-  const seen = await region.evaluate((node) => [node === document.activeElement, getComputedStyle(node).outlineStyle, getComputedStyle(node).maskImage]);
-  assert.deepEqual(seen, [true, "solid", "none"], "who comes by the keyboard sees where");
-  await page.keyboard.press("ArrowRight");
-  await pollUntil(beyond, ([, left]) => left > 0);
-
   // What somebody folded up stays so when the next look comes, which changes the rest by itself.
-  await of("comparison", "blend").locator("summary").click();
+  await of("fold", "blend").click();
   console.log("look again");
   await pollUntil(() => words(of("decision", "neural")), (said) => said === "Better");
-  assert.equal(await words(of("decision-reason", "neural")), "promote: MRR@5 is better, p = 0.02, decided on day 7");
-  assert.equal((await cells("neural", "mrr@5"))[0], "+12.0%");
+  assert.equal((await line("neural"))[0], "promote: MRR@5 is better, p = 0.02, decided on day 7");
+  // A decided lift is that of the sentence. The latest one is among the facts.
+  assert.deepEqual((await cells("neural", "mrr@5")).slice(2, 5), ["+10.0%", "+1.0% to +19.0%", "0.020"]);
+  assert.equal(await words(of("facts", "neural").locator("li").first()), "MRR@5 is shown as decided on 2025-11-18. The latest analysis: +12.0% (−4.0% to +28.0%).");
   assert.equal(await locate("held").first().isVisible(), false, "looks keep up");
-  assert.equal(await of("comparison", "blend").evaluate(({ open }) => open), false);
+  assert.equal(await isOpen("blend"), false);
+  await page.reload();
+  await of("fold", "neural").waitFor(PATIENCE);
+  assert.deepEqual(await Promise.all(["blend", "neural"].map(isOpen)), [false, true], "the address has what is open");
 
   await touch();
 
   // Without shares it says what to do, and has no column for what needs them.
   await page.emulateMedia({ colorScheme: "dark" });
   console.log("look without shares");
-  await pollUntil(() => words(of("decision-reason", "neural")), (said) => said === "hold: no shares");
+  await pollUntil(async () => (await line("neural"))[0], (said) => said === "hold: no shares");
   assert.match(await words(of("state-words", "neural")), /^Nothing is decided or checked until the configuration sets .*: shares under \[experiments\.NAME\]\.$/);
-  const perUser = of("comparison", "neural").locator("thead th").last();
-  assert.equal(await perUser.isVisible(), false);
   assert.deepEqual(await of("checks", "neural").locator("div").count(), 0);
   for (const width of [1280, 360]) {
     await page.setViewportSize({ width, height: 844 });
@@ -172,7 +182,7 @@ await withPage(url, options, async (page, objections) => {
     const context = await page.context().browser().newContext({ hasTouch: true, isMobile: true, viewport: { width: 390, height: 844 } });
     const phone = await context.newPage();
     await phone.goto(url);
-    await phone.locator("[data-testid=comparison] summary").first().waitFor(PATIENCE);
+    await phone.locator("[data-testid=fold]").nth(1).waitFor(PATIENCE);
     await phone.locator("#choices > summary").tap();
     await checkTargets(phone);
     await checkWidth(phone);

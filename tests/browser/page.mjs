@@ -15,6 +15,8 @@ const METRICS = ["hit_rate", "ctr", "mrr"];
 /** How long it may take until the demo names a winner. */
 const PORTRAIT_MS = 180_000;
 const N_VALUES = 5 * METRICS.length;
+/** Pixels of the first view. */
+const HIGHEST = 1600;
 
 const options = { viewport: { width: 1440, height: 900 }, deviceScaleFactor: 1.5, timezoneId: "UTC" };
 await withPage(url, options, async (page, objections) => {
@@ -35,7 +37,7 @@ await withPage(url, options, async (page, objections) => {
   await pick("view", "both");
   await pick("window", "1h");
   await pick("k", "whole");
-  await locate("experiment", { experiment: "ranker" }).first().locator('[data-sort="name"]').click();
+  await locate("experiment", { experiment: "ranker" }).first().locator('.wide [data-sort="name"]').click();
   await settled();
   const clicked = (n) => [...document.querySelectorAll("[data-testid=value][data-value]")].filter((node) => Number(node.dataset.value) > 0).length === n;
   await page.waitForFunction(clicked, N_VALUES * VIEWS.length, PATIENCE);
@@ -117,7 +119,7 @@ await withPage(url, options, async (page, objections) => {
 
   // A head sorts, by click and by key, and the control stays first.
   const ofRanker = locate("experiment", { experiment: "ranker" });
-  const head = (key) => ofRanker.locator(`[data-sort="${key}"]`);
+  const head = (key) => ofRanker.locator(`.wide [data-sort="${key}"]`);
   const isSorted = async (sign) => {
     const shown = [];
     for (const arm of (await order()).slice(1)) shown.push(await number(locate("value", { experiment: "ranker", arm, view: "settled", metric: "ctr" })));
@@ -167,7 +169,8 @@ await withPage(url, options, async (page, objections) => {
   await colleague.goto(`${url}#experiment=ranker`);
   await pollUntil(() => hands(colleague).all("experiment", "data-experiment"), (names) => names.join() === "ranker");
   await colleague.locator("[data-testid=alone]").click();
-  await pollUntil(() => hands(colleague).all("experiment", "data-experiment"), (names) => names.join() === "layout,ranker");
+  // Their order depends on what has been decided by then.
+  await pollUntil(() => hands(colleague).all("experiment", "data-experiment"), (names) => names.toSorted().join() === "layout,ranker");
   await colleague.close();
   await pick("view", "both");
 
@@ -235,7 +238,7 @@ await withPage(url, options, async (page, objections) => {
     await checkWidth(page);
   }
   assert.ok(await locate("value", { experiment: "ranker", arm: "neural", view: "settled" }).first().isVisible());
-  const rightEnds = await page.locator("details.comparison[open] tr:first-child [data-column=p]").evaluateAll((cells) => cells.map((cell) => cell.getBoundingClientRect().right));
+  const rightEnds = await page.locator("[data-testid=compared-metric] [data-column=p]").evaluateAll((cells) => cells.map((cell) => cell.getBoundingClientRect().right));
   assert.ok(rightEnds.length > 0 && rightEnds.every((x) => x <= 360), `lift, interval and p stand within the screen: ${rightEnds}`);
   await page.locator("#sort").selectOption("live.mrr");
   await pollUntil(() => hash().sort, (sort) => sort === "live.mrr");
@@ -290,26 +293,30 @@ await withPage(url, options, async (page, objections) => {
    * everything else, and the lift with its interval beside each value. All of it is what the API says at that moment.
    */
   async function firstView() {
-    await page.waitForSelector("[data-testid=difference][data-of=look][data-value]", PATIENCE);
+    await page.waitForSelector("[data-testid=comparison] [data-column=lift][data-value]", PATIENCE);
     assert.deepEqual(hash(), {});
     for (const [name, value] of [["window", "total"], ["k", "10"], ["view", "settled"], ["difference", "relative"]])
       assert.ok(await box(name, value).isChecked(), `${name}: ${value}`);
-    assert.deepEqual([...new Set(await all("value", "data-key"))], ["ctr@10", "hit_rate@10", "mrr@10"], "the primary metric stands first");
-    assert.deepEqual([...new Set(await all("value", "data-view"))], ["settled"]);
+    const rows = new Set((await all("compared-metric", "data-metric")).slice(0, 3));
+    assert.deepEqual([...rows], ["ctr@10", "hit_rate@10", "mrr@10"], "the primary metric comes first");
+    assert.equal(await locate("value").count(), 0, "each number is shown once");
     const said = await pollUntil(
       () => page.evaluate(async () => {
         const { experiments } = await (await fetch("api/v1/view")).json();
         const told = ({ name, verdict, arms }) => {
           const section = document.querySelector(`[data-testid=experiment][data-experiment="${name}"]`);
-          const part = (testid, arm) => section.querySelector(`[data-testid=${testid}]${arm === undefined ? "" : `[data-arm="${arm}"][data-metric=ctr]`}`);
+          const part = (testid) => section.querySelector(`[data-testid=${testid}]`);
+          // The row of the primary metric of an open arm, or the line of a closed one.
+          const row = (arm) => section.querySelector(`[data-arm="${arm}"] [data-metric="ctr@10"], [data-arm="${arm}"] .line:has([data-column=lift])`);
+          const lift = (arm) => row(arm).querySelector("[data-column=lift]");
           const shown = ({ state, metrics: { "ctr@10": it } }) => (["win", "loss", "no_effect"].includes(state) && it.decision ? it.decision : it);
           const lifts = arms.filter(({ comparison }) => comparison?.metrics["ctr@10"]?.lift !== undefined);
           return {
             name,
             sentence: [verdict.sentence, part("sentence").textContent],
             badge: [verdict.badge, part("verdict").dataset.badge],
-            isFirst: part("verdict").compareDocumentPosition(part("arm")) & Node.DOCUMENT_POSITION_FOLLOWING,
-            lifts: lifts.map(({ name, comparison }) => [shown(comparison).lift, Number(part("difference", name).dataset.value), part("difference", name).textContent]),
+            isFirst: part("verdict").compareDocumentPosition(part("comparison")) & Node.DOCUMENT_POSITION_FOLLOWING,
+            lifts: lifts.map(({ name, comparison }) => [shown(comparison).lift, Number(lift(name).dataset.value), `${lift(name).textContent} (${row(name).querySelector("[data-column=interval]").textContent})`]),
             asOf: part("as-of").textContent,
           };
         };
@@ -320,36 +327,68 @@ await withPage(url, options, async (page, objections) => {
     for (const { name, sentence, badge, isFirst, lifts, asOf } of said) {
       assert.equal(badge[0], badge[1], name);
       assert.ok(isFirst, name);
-      assert.match(sentence[0], /CTR@10 [+−±][\d.]+% \([+−±][\d.]+% to [+−±][\d.]+%\), [\d.]+% against [\d.]+%, [\d,]+ (against [\d,]+ lists|lists each), traffic split OK \(p = [\d.]+\)/);
-      for (const [, , text] of lifts) assert.match(text, /^[+−±][\d.]+% \([+−±][\d.]+% to [+−±][\d.]+%\)(, decided [\d-]+)?$/);
+      assert.match(sentence[0], /CTR@10 [+−±][\d.]+% \([+−±][\d.]+% to [+−±][\d.]+%\), [\d.]+% against [\d.]+%, [\d,]+ (against [\d,]+ users|users each), traffic split OK \(p = [\d.]+\)/);
+      for (const [, , text] of lifts) assert.match(text, /^[+−±][\d.]+% \([+−±][\d.]+% to [+−±][\d.]+%\)$/);
       assert.match(asOf, /^All lists settled from \d{4}-\d\d-\d\d \d\d:\d\d to \d{4}-/);
     }
-    // Of several experiments all claims stand at the top, and lead to the rest.
-    const claims = await locate("verdicts").locator("li").allInnerTexts();
+    // The badges of several experiments are at the top, and lead to their sentences.
     const names = said.map(({ name }) => name);
-    assert.deepEqual(claims.map((claim) => claim.split(/\s/)[0]), names);
+    const links = async () => (await locate("verdicts").locator("li").allInnerTexts()).map((text) => text.replace(/\s+/, " "));
+    const badges = async () => Promise.all(names.map(async (experiment) => `${experiment} ${await locate("experiment", { experiment }).locator("[data-testid=badge]").innerText()}`));
+    await pollUntil(async () => [await links(), await badges()], ([links, badges]) => links.join() === badges.join());
     assert.deepEqual(names.toSorted(), ["layout", "ranker"]);
-    assert.ok(claims.every((claim) => claim.includes("CTR@10") && !claim.includes("traffic split")), claims.join("\n"));
     await locate("verdicts").locator("button").nth(1).click();
     assert.equal(await page.evaluate(() => document.activeElement.closest("section")?.dataset.experiment), names[1]);
     await pollUntil(() => locate("experiment").nth(1).evaluate((node) => Math.abs(node.getBoundingClientRect().top) < innerHeight / 2), (isIt) => isIt);
     await page.evaluate(() => scrollTo(0, 0));
     // Behind the control the arms stand by the least that their lift may be.
     assert.equal(await page.locator("#sort").inputValue(), "lift");
-    assert.equal((await order())[0], "control");
-    // One comparison of each experiment stands open: that of the arm that the sentence is about.
-    assert.equal(await page.locator("[data-testid=comparison][open]").count(), 2);
+    assert.equal(await locate("comparison", { experiment: "ranker" }).first().getAttribute("data-arm"), "control");
+    // One arm of each experiment is open: the arm of the sentence.
+    assert.equal(await page.locator("[data-testid=fold][aria-expanded=true]").count(), 2);
+    // Five arms in two experiments, on a desktop.
+    const height = await page.evaluate(() => document.documentElement.scrollHeight);
+    assert.ok(height <= HIGHEST, `${height} pixels`);
+    console.log(`${height} pixels high`);
     await checkAccessibility(page, "first view");
+    await copied();
+    await printed();
   }
 
-  /** The first view as it stands for everybody, once it has something to say. */
+  /** Rows that are selected come in clean columns. */
+  async function copied() {
+    await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+    await page.evaluate(() => getSelection().selectAllChildren(document.querySelector('[data-experiment="ranker"] [data-testid=compared]')));
+    await page.keyboard.press("Control+c");
+    const read = () => page.evaluate(() => navigator.clipboard.readText());
+    const rows = (await pollUntil(read, (text) => text.includes("\t"))).split("\n").map((line) => line.split("\t"));
+    assert.ok(rows.every((cells) => cells.length === rows[0].length), JSON.stringify(rows));
+    assert.deepEqual(rows[0].slice(0, 5), ["arm (CTR@10), metric", "control", "arm", "lift", "interval"]);
+    const primary = rows.find(([name]) => name === "CTR@10 primary");
+    assert.match(primary.slice(1, 5).join(" "), /^[\d.]+% [\d.]+% [+−±][\d.]+% [+−±][\d.]+% to [+−±][\d.]+%$/);
+    await page.evaluate(() => getSelection().removeAllRanges());
+  }
+
+  /** On paper: the results of both experiments on two pages, with date and address. */
+  async function printed() {
+    const file = (await page.pdf({ format: "A4" })).toString("latin1");
+    const n = file.match(/\/Type\s*\/Page\b/g).length;
+    assert.ok(n <= 2, `${n} pages`);
+    await page.emulateMedia({ media: "print" });
+    assert.ok((await page.locator("#printed").innerText()).startsWith(`${page.url()}, printed 20`));
+    assert.equal(await page.locator("#choices").isVisible(), false);
+    await page.emulateMedia({ media: "screen" });
+  }
+
+  /** The first view with the charts of its first experiment, once that is decided. */
   async function portraits() {
     await page.setViewportSize(options.viewport);
-    await page.goto(url);
+    await page.goto(`${url}#unfolded=ranker`);
     await page.emulateMedia({ colorScheme: "light" });
     const isDecided = () => page.locator("[data-testid=verdict][data-badge=win]").count();
     await pollUntil(isDecided, (n) => n > 0, PORTRAIT_MS);
     await state("ready");
+    await page.waitForSelector('[data-experiment="ranker"] [data-testid=charts][data-drawn]', PATIENCE);
     await portray("page.png", await toFirst());
     await page.emulateMedia({ colorScheme: "dark" });
     await portray("page-dark.png", await toFirst());

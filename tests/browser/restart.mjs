@@ -11,8 +11,8 @@ const [url] = process.argv.slice(2);
 await withPage(url, { viewport: { width: 1280, height: 800 } }, async (page, objections) => {
   const { locate, state, pick, all } = hands(page);
   await state("ready");
-  await page.waitForSelector("[data-testid=value][data-view=settled][data-value]", PATIENCE);
   await pick("window", "1h");
+  await page.waitForSelector("[data-testid=value][data-view=settled][data-value]", PATIENCE);
   await page.waitForFunction(() => document.body.getAttribute("aria-busy") === "false");
   assert.deepEqual(objections, []);
 

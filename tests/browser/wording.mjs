@@ -11,11 +11,11 @@ const [url, what, folder] = process.argv.slice(2);
 
 const CHECKS = {
   /** The goal is not to be worse, and the lift is below 0. */
-  async "not worse"({ page, words, of, colors }) {
+  async "not worse"({ page, words, of, cell, colors }) {
     assert.match(await words(of("verdict")), /^Not worse neural is not worse than base by more than 5\.0%: MRR@5 −0\.6% \(−3\.0% to \+1\.8%\), decided /);
-    for (const testid of ["arm-state", "decision"]) assert.equal(await words(of(testid, { arm: "neural" })), "Not worse");
+    assert.equal(await words(of("decision", { arm: "neural" })), "Not worse");
     const { good, bad } = await colors();
-    const painted = [of("badge"), of("arm-state", { arm: "neural" }), of("decision", { arm: "neural" }), of("difference", { arm: "neural", metric: "mrr" }).locator("span").first()];
+    const painted = [of("badge"), of("decision", { arm: "neural" }), cell("neural", "mrr@5", "lift")];
     for (const it of painted) {
       const color = await it.evaluate((node) => getComputedStyle(node).color);
       assert.ok(color !== good && color !== bad, `${await it.innerText()} is ${color}`);
@@ -24,24 +24,26 @@ const CHECKS = {
   },
 
   /** The one-sided test found harm, and the interval shown includes 0. */
-  async "probably harmful"({ words, of, facts }) {
+  async "probably harmful"({ words, of, reason, facts }) {
     assert.match(await words(of("verdict")), /^Probably harmful neural is probably worse than base by the one-sided test of harm since Tue 18 Nov: MRR@5 −0\.6% \(−1\.3% to \+0\.1%\), at least 0\.4% worse \(one-sided 97\.5%\), /);
-    for (const testid of ["arm-state", "decision"]) assert.equal(await words(of(testid, { arm: "neural" })), "Probably harmful");
-    assert.match(await words(of("decision-reason", { arm: "neural" })), /^roll back: .*at least 0\.4% worse \(one-sided 97\.5%\)$/);
+    assert.equal(await words(of("decision", { arm: "neural" })), "Probably harmful");
+    assert.match(await reason("neural"), /^roll back: .*at least 0\.4% worse \(one-sided 97\.5%\)$/);
     assert.equal(await words(of("progress")), "8.2 days since the start · harm found 2025-11-18");
     assert.equal((await facts("neural"))[0], "MRR@5: harm found 2025-11-18; at least 0.4% worse (one-sided 97.5%). The two-sided interval includes 0.");
   },
 
   /** A decision stays, and is explained next to an interval that includes 0. */
-  async "lost and open again"({ words, of }) {
+  async "lost and open again"({ words, of, cell, reason, facts }) {
     assert.match(await words(of("verdict")), /^Probably harmful neural was worse than base: MRR@5 −6\.0% \(−9\.0% to −3\.0%\), decided Tue 18 Nov, day 7; since then its interval has come to include 0/);
-    for (const testid of ["arm-state", "decision"]) assert.equal(await words(of(testid, { arm: "neural" })), "Probably harmful");
-    assert.match(await words(of("decision-reason", { arm: "neural" })), /^roll back: .*decided on day 7; since then its interval has come to include 0$/);
-    assert.equal(await words(of("difference", { arm: "neural", metric: "mrr" })), "−6.0% (−9.0% to −3.0%), decided 2025-11-18", "the table shows what the sentence shows");
+    assert.equal(await words(of("decision", { arm: "neural" })), "Probably harmful");
+    assert.match(await reason("neural"), /^roll back: .*decided on day 7; since then its interval has come to include 0$/);
+    const shown = await Promise.all(["lift", "interval"].map((column) => words(cell("neural", "mrr@5", column))));
+    assert.deepEqual(shown, ["−6.0%", "−9.0% to −3.0%"], "the table shows what the sentence shows");
+    assert.equal((await facts("neural"))[0], "MRR@5 is shown as decided on 2025-11-18. The latest analysis: −5.0% (−20.0% to +10.0%).");
   },
 
   /** After a decision look without a decision, more than days is missing. */
-  async "what is missing"({ page, words, of, facts, pick }) {
+  async "what is missing"({ page, words, of, cell, facts, pick }) {
     assert.match(
       await words(of("verdict")),
       /^Undecided not decided yet: no primary metric differs significantly on day 7; waiting for the guardrail CTR: may be down 4\.0%, 2\.0% allowed; data collected for a 5\.0% effect: 50%, about 28 days in all, next decision Tue 25 Nov; so far /,
@@ -50,36 +52,50 @@ const CHECKS = {
     assert.equal(await of("progress").locator("progress").evaluate((bar) => bar.value), 0.5);
     assert.deepEqual(await facts("blend"), ["Guardrail CTR not shown to hold yet: may be down 4.0%, 2.0% allowed.", "Data collected for a decision: 50%, about 28 days in all."]);
     assert.doesNotMatch(await page.locator("body").innerText(), /every guardrail/i);
-    // The settled view since the start shows the analysis, whatever has been counted since then.
+    // The settled view since the start shows the analysis, whatever has been counted since then. Lifts are only in the rows below.
+    await pick("view", "both");
+    await of("value", { arm: "blend", view: "settled", metric: "mrr" }).waitFor(PATIENCE);
+    assert.equal(await words(of("difference", { arm: "blend", view: "settled", metric: "mrr" })), "");
     const shown = async (arm) => [await words(of("value", { arm, view: "settled", metric: "mrr" })), await words(of("bases", { arm, view: "settled" }))];
     assert.deepEqual(await shown("blend"), ["0.2800", "12,345 lists 2,000 users"]);
     assert.deepEqual(await shown("base"), ["0.2500", "12,345 lists 2,000 users"]);
     // The head names what the cells have: users of the analysis, or clicks.
-    const bases = async () => (await words(ranker(page).locator("thead .columns th").last())).toLowerCase();
+    const bases = async () => (await words(ranker(page).locator("thead .columns th.settled").last())).toLowerCase();
     assert.equal(await bases(), "lists users");
     await pick("window", "1h");
     await pollUntil(() => shown("blend"), ([, bases]) => bases.startsWith("1 list"));
     assert.equal(await bases(), "lists clicks");
     await pick("window", "total");
-    await of("charts").scrollIntoViewIfNeeded();
-    const tick = of("forest-line", { arm: "blend", metric: "ctr" }).locator(".margin");
+    const tick = cell("blend", "ctr", "interval").locator(".margin");
     await pollUntil(() => tick.evaluate((node) => parseFloat(node.getAttribute("x1"))), (left) => left > 0 && left < 50);
   },
 
   /** Arms are compared with the control, and not with each other. */
-  async "two winners"({ words, of, facts }) {
-    const reasons = await Promise.all(["neural", "blend"].map((arm) => words(of("decision-reason", { arm }))));
+  async "two winners"({ words, of, reason, facts }) {
+    const reasons = [await reason("neural"), await reason("blend")];
     assert.match(reasons[0], /^promote: /);
     assert.match(reasons[1], /^also passes, not compared with neural: /);
     assert.equal(await words(of("progress")), "8.2 days since the start · decided 2025-11-18");
     assert.equal(await of("progress").locator("progress").isVisible(), false, "nothing is missing");
     assert.match(await words(of("verdict")), /2 of 3 arms beat it, not compared with each other/);
-    assert.deepEqual(await facts("neural"), ["No guardrail is set."]);
+    assert.equal((await facts("neural")).at(-1), "No guardrail is set.");
+  },
+
+  /** Absolute effects replace lifts, with intervals in the unit of the metric. */
+  async "absolute effects"({ page, words, cell, pick }) {
+    await pick("difference", "absolute");
+    const shown = async (metric) => (await Promise.all(["lift", "interval"].map((column) => words(cell("blend", metric, column))))).join(": ");
+    await ranker(page).locator("[data-testid=fold][data-arm=blend]").click();
+    await pollUntil(() => shown("mrr@5"), (said) => said === "+0.0300: −0.0100 to +0.0700");
+    assert.equal(await shown("ctr"), "+3.00 pp: −1.00 pp to +7.00 pp");
+    assert.equal(await shown("lists_per_user"), "–: –");
+    assert.equal(await cell("blend", "ctr", "interval").locator("svg").isVisible(), false, "units differ");
+    assert.equal(await ranker(page).locator("[data-testid=difference]").count(), 0);
   },
 
   /** Lifts are folded, with what to check first. */
   async invalid({ page, words, of }) {
-    const lifts = () => ranker(page).locator("[data-testid=difference]:visible, [data-testid=compared-metric]:visible, [data-testid=charts]:visible").count();
+    const lifts = () => ranker(page).locator("[data-testid=compared] .line td[data-column=lift]:visible, [data-testid=compared-metric]:visible, [data-testid=charts]:visible").count();
     assert.equal(await lifts(), 0);
     assert.match(await words(of("distrust")), /^Check first: whether each arm logs all of its lists.* What to do show the lifts anyway$/);
     assert.equal(await of("distrust").locator("a").getAttribute("href"), "runbooks#abgaugesampleratiomismatch");
@@ -114,7 +130,18 @@ const CHANGES = {
 
 const ranker = (page) => page.locator('[data-testid=experiment][data-experiment="ranker"]');
 
-const script = { content: `(${changeAnswers})(${JSON.stringify(CHANGES[what] ?? {})})` };
+/** Gives the metrics of every comparison an absolute effect. */
+function addEffects() {
+  const parse = JSON.parse;
+  JSON.parse = (text) => {
+    const answer = parse(text);
+    for (const { comparison } of (answer.experiments ?? []).flatMap(({ arms }) => arms))
+      for (const metric of Object.values(comparison?.metrics ?? {})) if (metric.control !== undefined) metric.absolute = { value: 0.03, lower: -0.01, upper: 0.07 };
+    return answer;
+  };
+}
+
+const script = what === "absolute effects" ? addEffects : { content: `(${changeAnswers})(${JSON.stringify(CHANGES[what] ?? {})})` };
 
 await withPage(url, { script, viewport: { width: 1440, height: 900 }, timezoneId: "UTC" }, async (page, objections) => {
   const { locate, state, pick } = hands(page);
@@ -131,12 +158,18 @@ await withPage(url, { script, viewport: { width: 1440, height: 900 }, timezoneId
       probe.remove();
       return both;
     });
+  const open = async (arm) => {
+    const fold = of("fold", { arm });
+    if ((await fold.getAttribute("aria-expanded")) === "false") await fold.click();
+    return of("comparison", { arm });
+  };
+  const cell = (arm, metric, column) => of("comparison", { arm }).locator(`tr[data-metric="${metric}"] td[data-column=${column}]`);
+  const reason = async (arm) => words((await open(arm)).locator("td[data-column=reason]"));
   const facts = async (arm) => {
-    const comparison = of("comparison", { arm });
-    await comparison.evaluate((node) => (node.open = true));
+    const comparison = await open(arm);
     return comparison.locator("[data-testid=facts] li").allInnerTexts().then((all) => all.map((text) => text.replaceAll(/\s+/g, " ").trim()));
   };
-  await CHECKS[what]({ page, locate, words, of, colors, facts, pick });
+  await CHECKS[what]({ page, locate, words, of, cell, reason, colors, facts, pick });
   for (const width of [1440, 390]) {
     await page.setViewportSize({ width, height: 844 });
     await checkWidth(page);

@@ -273,6 +273,11 @@ fn only_one_of_two_winners_is_promoted() {
 }
 
 #[test]
+fn absolute_effects_have_intervals_in_the_unit_of_the_metric() {
+    check_wording(|server| server.look_undecided(None), "absolute effects");
+}
+
+#[test]
 fn lifts_of_an_invalid_experiment_are_folded() {
     check_wording(LookedAt::look_invalid, "invalid");
 }

@@ -1,4 +1,4 @@
-//! History of the looks at an experiment, thinned: the primary metrics of its arms over time.
+//! History of the looks at an experiment, thinned: the primary metrics of its arms over time, and their users.
 //!
 //! ```text
 //! looks   │ │ │ │ │ │ │ │ │ │ │      a point at every nth look, n a power of two, and one at the last look
@@ -20,14 +20,17 @@ const MAX_ALL: usize = 64 * MAX_POINTS;
 /// Most changes of the settings that are kept.
 const MAX_CHANGES: usize = 16;
 
-/// The primary metrics of an experiment's arms, look by look. Empty without a control, because then there are no primaries.
+/// Series of an arm's users, next to those of its metrics. No metric has this id.
+const USERS: &str = "users";
+
+/// The primary metrics and the users of an experiment's arms, look by look. Empty without a control, because then there are no primaries.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct History {
     /// Event time between two points, ms: the time between looks times a power of two. The last point may come sooner.
     pub(super) every_ms: i64,
     /// Times of the looks, Unix ms, ascending.
     pub(super) times_ms: Vec<i64>,
-    /// Points by arm and metric, one for each time.
+    /// Points by arm and metric, or [`USERS`], one for each time.
     pub(super) arms: BTreeMap<String, BTreeMap<String, Vec<Point>>>,
     /// First looks with changed settings, Unix ms, ascending. Only the latest are kept.
     pub(super) changes_ms: Vec<i64>,
@@ -82,6 +85,12 @@ impl History {
         Some(self.arms.get(arm)?.get(metric)?)
     }
 
+    /// Returns the users of an arm since the start for each time, precise enough to draw. None if they have not been counted.
+    pub fn users(&self, arm: &str) -> Option<Vec<Option<f32>>> {
+        let points = self.points(arm, USERS)?.iter();
+        Some(points.map(|point| Some(point.value?.middle)).collect())
+    }
+
     /// First looks with changed settings, Unix ms.
     pub fn changes_ms(&self) -> &[i64] {
         &self.changes_ms
@@ -99,13 +108,16 @@ impl History {
         }
         self.times_ms.push(look.as_of_ms);
         let n = self.times_ms.len();
-        for arm in look.arms.keys() {
+        for (arm, own) in &look.arms {
             let metrics = self.arms.entry(arm.clone()).or_default();
-            for metric in &settings.primary {
-                let points = metrics.entry(metric.clone()).or_default();
+            let points = settings.primary.iter();
+            let points = points.map(|metric| (metric.as_str(), point(look, arm, metric)));
+            let users = own.size.users.map(|users| (USERS, users_point(users)));
+            for (metric, point) in points.chain(users) {
+                let points = metrics.entry(metric.to_owned()).or_default();
                 // A new arm or metric has no earlier points.
                 points.resize(n - 1, Point::default());
-                points.push(point(look, arm, metric));
+                points.push(point);
             }
         }
         // A series without a point in this look still needs one for each time.
@@ -126,12 +138,15 @@ impl History {
 
     /// Returns its memory in bytes.
     pub(super) fn bytes(&self) -> u64 {
-        let n_points = self.n_series() * self.times_ms.len();
+        let n_series: usize = self.arms.values().map(BTreeMap::len).sum();
+        let n_points = n_series * self.times_ms.len();
         (n_points * size_of::<Point>()) as u64
     }
 
-    fn n_series(&self) -> usize {
-        self.arms.values().map(BTreeMap::len).sum()
+    /// Returns the number of series of metrics.
+    fn n_of_metrics(&self) -> usize {
+        let series = self.arms.values().flat_map(BTreeMap::keys);
+        series.filter(|series| *series != USERS).count()
     }
 
     fn series(&mut self) -> impl Iterator<Item = &mut Vec<Point>> {
@@ -140,7 +155,7 @@ impl History {
 
     /// Doubles the time between points until there are few enough.
     fn thin(&mut self) {
-        let max = (MAX_ALL / self.n_series().max(1)).clamp(MIN_POINTS, MAX_POINTS);
+        let max = (MAX_ALL / self.n_of_metrics().max(1)).clamp(MIN_POINTS, MAX_POINTS);
         while self.times_ms.len() > max {
             // Times on the coarser grid are also on the finer one, so no point has to move.
             self.every_ms *= 2;
@@ -160,6 +175,13 @@ impl History {
             let mut of_points = kept.iter();
             points.retain(|_| of_points.next() == Some(&true));
         });
+    }
+}
+
+fn users_point(users: f64) -> Point {
+    Point {
+        value: Estimate::of(users, None),
+        lift: None,
     }
 }
 
@@ -266,6 +288,20 @@ mod tests {
             Some(&[256, 258, 260]),
             "one in place of the one before"
         );
+    }
+
+    #[test]
+    fn users_are_kept_for_each_look_that_counts_them() {
+        let mut history = after(1..2, &["a"]);
+        assert_eq!(history.users("a"), None);
+        for (number, users) in [(2, Some(10.0)), (3, Some(30.0)), (4, None)] {
+            let mut look = look(number, &["a"]);
+            look.arms.get_mut("a").expect("it is there").size.users = users;
+            history.add(&look, EVERY_MS);
+        }
+        assert_eq!(history.users("a"), Some(vec![None, Some(10.0), Some(30.0), None]));
+        assert_eq!(values(&history, "a"), [1.0, 2.0, 3.0, 4.0].map(Some));
+        assert_eq!(history.n_of_metrics(), 1, "users leave as many points as before");
     }
 
     #[test]

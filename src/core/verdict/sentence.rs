@@ -656,22 +656,27 @@ impl<'a> ComparedLook<'a> {
             .resting_on(self.rests_on(best.name, Some((key, metric))))
     }
 
-    /// Writes ", 7.11% against 5.51%, 18,211 against 18,034 lists, traffic split OK (p = 0.830)".
+    /// Writes ", 7.11% against 5.51%, 8,826 against 8,857 users, traffic split OK (p = 0.830)".
     fn rests_on(&self, arm: &str, metric: Option<(&str, &MetricReport)>) -> String {
         let values = metric.and_then(|(key, metric)| {
             let [own, of_control] = [metric.arm?, metric.control?].map(|it| write::value(key, it));
             Some(format!(", {own} against {of_control}"))
         });
         let values = values.unwrap_or_default();
-        let lists = |arm: &str| self.sizes.get(arm).map_or(0.0, |size| size.lists);
-        let [own, of_control] = [lists(arm), lists(self.control())];
-        let lists = match own == of_control {
-            true => format!("{} each", number_of(count(own), "list")),
-            false => format!("{} against {}", count(own), number_of(count(of_control), "list")),
+        let of = [arm, self.control()].map(|arm| self.sizes.get(arm));
+        // An experiment is planned in users. Lists stand in only while users are not counted.
+        let users = of.map(|size| size.and_then(|size| size.users));
+        let ([own, of_control], noun) = match users {
+            [Some(own), Some(of_control)] => ([own, of_control], "user"),
+            _ => (of.map(|size| size.map_or(0.0, |size| size.lists)), "list"),
+        };
+        let sample = match own == of_control {
+            true => format!("{} each", number_of(count(own), noun)),
+            false => format!("{} against {}", count(own), number_of(count(of_control), noun)),
         };
         let split = self.report.srm_p.map(|p| format!(", {}", srm::in_words(p)));
         let split = split.unwrap_or_default();
-        format!("{values}, {lists}{split}")
+        format!("{values}, {sample}{split}")
     }
 
     /// Returns the primary that a win is about: the one that is most significantly better, else the first.

@@ -38,11 +38,6 @@ const PARTS: [(&str, &str, &str); 29] = [
     ("chart.js", JAVASCRIPT, include_str!("../page/chart.js")),
     ("chart-data.js", JAVASCRIPT, include_str!("../page/chart-data.js")),
     (
-        "chart-forest.js",
-        JAVASCRIPT,
-        include_str!("../page/chart-forest.js"),
-    ),
-    (
         "chart-paint.js",
         JAVASCRIPT,
         include_str!("../page/chart-paint.js"),
@@ -73,6 +68,8 @@ const PARTS: [(&str, &str, &str); 29] = [
         include_str!("../page/experiments.js"),
     ),
     ("feed.js", JAVASCRIPT, include_str!("../page/feed.js")),
+    ("intervals.js", JAVASCRIPT, include_str!("../page/intervals.js")),
+    ("share.js", JAVASCRIPT, include_str!("../page/share.js")),
     ("limits.js", JAVASCRIPT, include_str!("../page/limits.js")),
     ("looks.js", JAVASCRIPT, include_str!("../page/looks.js")),
     ("own.js", JAVASCRIPT, include_str!("../page/own.js")),

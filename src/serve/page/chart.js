@@ -257,9 +257,9 @@ export class Chart {
   }
 
   #said({ values, open, lower, upper }, place) {
-    const value = values[place] ?? open?.[place];
+    const { write, openFrom } = this.#of;
+    const value = values[place] ?? (openFrom == null ? null : open?.[place]);
     if (value == null) return "–";
-    const { write } = this.#of;
     const isOpen = values[place] == null;
     const bounds = lower?.[place] == null ? "" : ` (${write(lower[place])} to ${write(upper[place])})`;
     return write(value) + bounds + (isOpen ? ", still open" : "");

@@ -1,4 +1,4 @@
-// Charts of each experiment, below its table: its arms over time, their lifts, a forest plot of lifts, CTR by rank, the split of the traffic.
+// Charts of each experiment, below its table: its arms over time, their lifts, their users, CTR by rank, the split of the traffic.
 //
 //   view ─▶ follow ──in sight?──▶ ask /api/v1/view/charts, one question at a time ─▶ draw
 //
@@ -6,9 +6,9 @@
 
 import { Chart } from "./chart.js";
 import { cellsOf, looksOf } from "./chart-data.js";
-import { drawForest } from "./chart-forest.js";
 import { drawRanks } from "./chart-ranks.js";
 import { drawSplit } from "./chart-split.js";
+import { choose, chosen, isUnfolded, partOf, unfold } from "./choice.js";
 import { $, attribute, keyed, note, stamp, text } from "./document.js";
 import { controlOf } from "./download.js";
 import { count, digitsOf, metricOf, moment, nameOf, near, number, percentage, signed, span, visible } from "./words.js";
@@ -26,7 +26,12 @@ const FRESH = 0.1;
 /** With more bands, they hide each other. */
 const MAX_BANDS = 4;
 
+/** Value of the parameter “band” for the results of each look in place of single cells. */
+const BY_LOOK = "looks";
+
 const drawn = new WeakMap(); // section → its charts
+
+const isByLook = () => chosen().band === BY_LOOK;
 
 /** Draws the charts of an experiment. */
 export function drawCharts(section, experiment) {
@@ -55,33 +60,30 @@ class Charts {
   #of = null; // look and stream at that question
   #isInSight = false;
   #key = ""; // of the drawn metric
-  #chosen = ""; // by hand; "" selects the first one
-  #isByLook = false;
+  #isOfLooks = false; // values of looks are drawn in place of cells
   #primaries = new Set(); // keys
   #colours = new Map(); // by arm
   #time;
   #lift;
+  #users;
 
   constructor(section, name) {
     this.#section = section;
     attribute(section, "aria-label", `Charts of ${name}`);
     for (const region of section.querySelectorAll("[role=region]")) attribute(region, "aria-label", `${region.getAttribute("aria-label")}, ${name}`);
-    const [time, lift] = ["time", "lift"].map((kind) => {
+    const [time, lift, users] = ["time", "lift", "users"].map((kind) => {
       const figure = stamp("chart");
       figure.hidden = true;
       attribute(figure, "data-chart", kind);
-      attribute($("[role=region]", figure), "aria-label", `Values ${kind === "time" ? "over time" : "of lifts"}, ${name}`);
+      attribute($("[role=region]", figure), "aria-label", `Values of the chart of ${kind}, ${name}`);
       return figure;
     });
-    $(".plots", section).prepend(time, lift);
-    [this.#time, this.#lift] = [time, lift].map((figure) => ({ figure, chart: new Chart(figure) }));
-    $("select", section).addEventListener("change", ({ target }) => {
-      this.#key = this.#chosen = target.value;
-      this.#ask();
-    });
-    $(".by", section).addEventListener("click", () => {
-      this.#isByLook = !this.#isByLook;
-      this.#draw();
+    $(".plots", section).prepend(time, lift, users);
+    [this.#time, this.#lift, this.#users] = [time, lift, users].map((figure) => ({ figure, chart: new Chart(figure) }));
+    $("select", section).addEventListener("change", ({ target }) => choose({ chart: target.value }, { refines: true }));
+    $(".by", section).addEventListener("click", () => choose({ band: isByLook() ? "" : BY_LOOK }, { refines: true }));
+    section.addEventListener("toggle", () => {
+      if (section.open !== this.#isOpen()) unfold(this.#part(), section.open);
     });
     sights.observe(section);
   }
@@ -90,9 +92,18 @@ class Charts {
     this.#experiment = experiment;
     this.#section.hidden = experiment.arms.length === 0;
     if (this.#section.hidden) return;
+    this.#section.open = this.#isOpen();
     if (this.#isInSight) this.#refresh();
-    else if (this.#answer !== null) this.#drawForest();
     this.#drawAge();
+  }
+
+  #part() {
+    return partOf(this.#experiment.name);
+  }
+
+  /** Several experiments fit on a screen only without their charts. */
+  #isOpen() {
+    return isUnfolded(this.#part(), this.#experiment.context.isAlone);
   }
 
   /** Fetches what is older than the sentence. A print that does not wait for it shows the age of the charts. */
@@ -117,19 +128,14 @@ class Charts {
   }
 
   #refresh() {
+    if (!this.#section.open) return;
+    if (this.#answer !== null && this.#isOfLooks !== isByLook()) this.#drawTime();
     this.#drawChoice();
     const arms = this.#arms();
     arms.forEach(({ name }) => this.#colour(name));
     const { n_found: nFound } = this.#experiment;
     note($("[data-testid=charted]", this.#section), arms.length < nFound ? `Charts show ${count(arms.length)} of ${count(nFound)} arms: the first ones in the table.` : "");
-    this.#drawForest();
     this.#ask();
-  }
-
-  #drawForest() {
-    const forest = $(".forest", this.#section);
-    drawForest(forest, this.#experiment, this.#arms(), (name) => this.#colour(name));
-    attribute(forest, "data-as-of", this.#experiment.looks?.as_of);
   }
 
   /** Draws the selection of a metric: the primaries, and those selected for the table. */
@@ -144,7 +150,7 @@ class Charts {
     const options = [...keys].filter((key) => known.includes(key)).map((key) => ({ key, words: nameOf(key) }));
     const select = $("select", this.#section);
     keyed(select, options, ({ key }) => key, optionOf);
-    this.#key = (options.find(({ key }) => key === this.#chosen) ?? options[0])?.key ?? "";
+    this.#key = (options.find(({ key }) => key === chosen().chart) ?? options[0])?.key ?? "";
     if (select.value !== this.#key) select.value = this.#key;
   }
 
@@ -208,6 +214,7 @@ class Charts {
     const begin = performance.now();
     this.#drawTime();
     this.#drawLift();
+    this.#drawUsers();
     drawSplit($(".split", this.#section), this.#answer, this.#arms(), (name) => this.#colour(name));
     drawRanks($(".ranks", this.#section), this.#answer, (name) => this.#colour(name));
     attribute(this.#section, "data-drawn", this.#answer.metric);
@@ -219,21 +226,22 @@ class Charts {
     const byLook = looksOf(this.#answer, "value");
     const by = $(".by", this.#section);
     by.hidden = byLook === null;
-    const isByLook = this.#isByLook && byLook !== null;
-    attribute(by, "aria-pressed", String(isByLook));
-    const cells = isByLook ? null : cellsOf(this.#answer, this.#answer.settledEnd);
-    const drawn = isByLook ? byLook : cells;
+    this.#isOfLooks = isByLook();
+    const isOfLooks = this.#isOfLooks && byLook !== null;
+    attribute(by, "aria-pressed", String(isOfLooks));
+    const cells = isOfLooks ? null : cellsOf(this.#answer, this.#answer.settledEnd);
+    const drawn = isOfLooks ? byLook : cells;
     this.#time.figure.hidden = drawn === null;
     if (drawn === null) return;
     const metric = metricOf(this.#answer.metric.split("@")[0]);
     this.#time.chart.draw({
       ...drawn,
-      title: `${nameOf(this.#answer.metric)} ${isByLook ? "since the start" : "over time"}`,
-      about: isByLook ? aboutValue(drawn) : aboutCells(cells, this.#answer.window),
+      title: `${nameOf(this.#answer.metric)} ${isOfLooks ? "since the start" : "over time"}`,
+      about: isOfLooks ? aboutValue(drawn) : aboutCells(cells, this.#answer.window),
       arms: this.#coloured(drawn.arms),
-      hasTotals: isByLook,
+      hasTotals: isOfLooks,
       hasBands: drawn.arms.length <= MAX_BANDS,
-      placeOf: isByLook ? upTo(drawn.x) : cellAt(cells),
+      placeOf: isOfLooks ? upTo(drawn.x) : cellAt(cells),
       write: metric.text,
       tick: tickOf(metric),
       marks: this.#answer.marks,
@@ -260,6 +268,28 @@ class Charts {
       write: (lift) => signed(lift, percentage),
       tick: (lift, step) => signed(lift, (it) => percentage(it, digitsOf(step * 100))),
       marks: this.#answer.marks,
+      isWith0: true,
+    });
+  }
+
+  /** Draws users next to their planned share of all users, if it is known. */
+  #drawUsers() {
+    const { arms, enrollment, marks } = this.#answer;
+    const counted = arms.filter(({ enrolled }) => enrolled !== undefined);
+    this.#users.figure.hidden = counted.length === 0;
+    if (counted.length === 0) return;
+    const planned = ({ planned }) => (planned === undefined ? undefined : enrollment.users.map((all) => all * planned));
+    this.#users.chart.draw({
+      x: enrollment.times,
+      title: "Users since the start",
+      about: `Users with settled lists at each analysis.${counted.some(({ planned }) => planned !== undefined) ? " Dashed: the arm's planned share of all users." : ""}`,
+      arms: this.#coloured(counted.map((arm) => ({ name: arm.name, values: arm.enrolled, open: planned(arm) }))),
+      hasTotals: true,
+      hasBands: false,
+      placeOf: upTo(enrollment.times),
+      write: count,
+      tick: (users) => count(users),
+      marks,
       isWith0: true,
     });
   }

@@ -6,11 +6,12 @@ import { choose } from "./choice.js";
 import { sortedBy } from "./controls.js";
 import { $, attribute, hintAtMore, keyed, note, stamp, text } from "./document.js";
 import { controlOf } from "./download.js";
-import { asOf, drawLooks, interval, lift, planning } from "./looks.js";
+import { asOf, drawLooks, hasAbsolute, planning } from "./looks.js";
 import { drawProgress } from "./progress.js";
 import { drawSettling } from "./settling.js";
+import { copyBy } from "./share.js";
 import { drawValue } from "./why.js";
-import { DECIDED, LABELS, STATES, WORDS, count, date, metricOf, near, percentage, signed, some, span, stateOf, visible } from "./words.js";
+import { LABELS, STATES, WORDS, count, metricOf, near, percentage, signed, some, span, stateOf, visible } from "./words.js";
 
 const VIEWS = { both: ["settled", "live"], settled: ["settled"], live: ["live"] };
 const VIEW_NOTES = { live: "every list as soon as it is read", settled: "lists that no click can change any more: compare arms on this" };
@@ -35,8 +36,9 @@ export function drawExperiments(answer, { show, view, difference }) {
   const order = answer.profiles[0].metrics;
   // Looks use the first profile, over everything settled since the start.
   const hasAnalysis = told.window === "total" && answer.has_looks_of_scope && told.profile === answer.profiles[0].name;
-  const hasLifts = hasAnalysis && difference === "relative";
-  const context = { told, stream, profiles: answer.profiles, order, hasAnalysis, hasLifts, lineWindow, metrics, views, columns, difference, isAlone, isStacked, least };
+  // The rows below then have everything that this table has.
+  const isAnalysisOnly = hasAnalysis && view === "settled";
+  const context = { told, stream, profiles: answer.profiles, order, hasAnalysis, isAnalysisOnly, lineWindow, metrics, views, columns, difference, isAlone, isStacked, least };
   const sections = answer.experiments.map((experiment) => ({ ...experiment, context }));
   const several = sections.length > 1 ? sections : [];
   keyed($("#verdicts"), several, ({ name }) => name, verdictLine);
@@ -126,16 +128,19 @@ function experimentSection({ name }) {
   text($("bdi", heading), visible(name));
   attribute($(".uncontrolled", node), "data-tip", WORDS.uncontrolled);
   const verdict = verdictOf(node);
-  const alone = $(".alone", node);
+  let shown;
+  copyBy($(".copy", node), node, () => shown);
+  const alone = $("[data-testid=alone]", node);
   let isShownAlone = false;
   alone.addEventListener("click", () => choose({ experiment: isShownAlone ? "" : name }));
-  $("thead", node).addEventListener("click", ({ target }) => {
-    const key = target.closest("[data-sort]")?.dataset.sort;
+  node.addEventListener("click", ({ target }) => {
+    const key = target.closest("thead [data-sort]")?.dataset.sort;
     if (key) choose({ sort: sortedBy(key, node.dataset.order) });
   });
   return {
     node,
     draw(experiment) {
+      shown = experiment;
       const { context } = experiment;
       const { metrics, views } = context;
       isShownAlone = context.told.experiment !== null;
@@ -146,13 +151,17 @@ function experimentSection({ name }) {
       $("table", node).style.setProperty("--views", views.length);
       drawAbout(node, experiment);
       verdict(experiment);
-      const scales = metrics.map((metric) => scaleOf(experiment.arms, metric, views));
+      const hasEffects = context.difference === "relative" || hasAbsolute(experiment.arms);
+      const isReplaced = context.isAnalysisOnly && hasEffects && experiment.arms.some(({ comparison, own }) => comparison || own);
+      wide.hidden = isReplaced;
+      const counted = isReplaced ? [] : experiment.arms;
+      const scales = metrics.map((metric) => scaleOf(counted, metric, views));
       const control = controlOf(experiment);
-      const arms = experiment.arms.map((arm) => analyzed(arm, experiment.arms, context));
+      const arms = counted.map((arm) => analyzed(arm, experiment.arms, context));
       drawHeads(node, arms, context);
       const rows = arms.map((arm, i) => ({ ...arm, experiment: name, control: control && arms[0], isControl: experiment.arms[i] === control, scales, context }));
       keyed($("tbody", node), rows, (arm) => arm.name, armRow);
-      note($(".lines", node), aboutLines(scales, context));
+      note($(".lines", node), isReplaced ? "" : aboutLines(scales, context));
       drawLooks($(".looks", node), experiment);
       drawSettling($(".settling", node), experiment);
       drawCharts($(".charts", node), experiment);
@@ -187,7 +196,7 @@ function drawAbout(node, { description, owner, control, arms, n_arms: nArms, n_f
   $(".uncontrolled", node).hidden = control !== null || nArms < 2;
   const isAbsent = control !== null && controlOf({ control, arms }) === null;
   note($(".absent", node), isAbsent ? `The control “${visible(control)}” has no lists here: there are no differences.` : "");
-  const alone = $(".alone", node);
+  const alone = $("[data-testid=alone]", node);
   alone.hidden = isAlone ? told.experiment === null : shown === nFound;
   text(alone, isAlone ? "all experiments" : `all ${some(nFound, "arm")}`);
 }
@@ -232,10 +241,9 @@ function drawDistrust(node, verdict, arms) {
   text($(".anyway", place), node.classList.contains("anyway") ? "hide the lifts" : "show the lifts anyway");
 }
 
-/** One line of the list at the top, shown for several experiments: the claim, and a link to the details. */
+/** One entry of the list at the top, shown for several experiments: its badge, and a link to its sentence. */
 function verdictLine({ name }) {
   const node = stamp("verdict");
-  const [kind, sentence] = [$(".kind", node), $(".sentence", node)];
   attribute(node, "data-experiment", name);
   text($("bdi", node), visible(name));
   $("button", node).addEventListener("click", () => {
@@ -243,14 +251,11 @@ function verdictLine({ name }) {
     heading.focus({ preventScroll: true });
     heading.closest("section").scrollIntoView();
   });
-  let drawn = null;
   return {
     node,
     draw({ verdict }) {
       attribute(node, "data-label", verdict.label);
-      text(kind, verdict.label);
-      if (drawn !== verdict.sentence) sentence.replaceChildren(...verdict.parts.slice(0, verdict.n_claiming).map(part));
-      drawn = verdict.sentence;
+      text($(".kind", node), verdict.label);
     },
   };
 }
@@ -371,7 +376,6 @@ function metricCell(view, { id }, experiment, arm) {
   const label = $(".label", node);
   const value = $(".value", node);
   const difference = $(".difference", node);
-  const [strong, interval] = difference.children;
   const line = $("svg", node);
   for (const [key, it] of Object.entries({ experiment, arm, view, metric: id }))
     for (const part of [value, difference, line]) attribute(part, `data-${key}`, it);
@@ -383,32 +387,17 @@ function metricCell(view, { id }, experiment, arm) {
       drawValue(value, { key: metric.id + metric.k, arm, value: told, parts: it?.parts?.[metric.index], profile: context.told.profile, of: it?.isAnalysis ? { comparison, analysis } : undefined });
       attribute(value, "data-value", told);
       attribute(value, "data-key", metric.id + metric.k);
-      const looked = view === "settled" && context.hasLifts ? comparison?.metrics[metric.id + metric.k] : undefined;
-      attribute(difference, "data-of", looked && "look");
-      const shown = looked && decidedOr(looked, comparison.state);
-      const compared = looked ? (shown.lift ?? null) : isControl ? null : differenceOf(told, control?.[view]?.values[metric.index], context.difference);
+      // The lift of an analysis is in the rows below. A plain difference next to it would be another number.
+      const isPlain = !isControl && !(view === "settled" && context.hasAnalysis && context.difference === "relative" && comparison);
+      const compared = isPlain ? differenceOf(told, control?.[view]?.values[metric.index], context.difference) : null;
       attribute(difference, "data-value", compared);
-      attribute(difference, "data-role", looked?.role);
-      const [first, rest] = looked ? liftOf(shown, comparison.state) : [compared === null ? "" : writeDifference(compared, metric, context.difference), ""];
-      text(strong, first);
-      text(interval, rest);
+      text(difference, compared === null ? "" : writeDifference(compared, metric, context.difference));
       const cells = it?.line?.values[metric.index] ?? [];
       const settledEnd = view === "settled" ? Infinity : context.stream.settled_end_ms;
       drawLine(line, it?.line, cells, scales[metric.index], settledEnd);
       attribute(line, "aria-label", describeLine(it?.line, cells, metric, settledEnd));
     },
   };
-}
-
-/** The decision that a state rests on, as in the sentence, or else the latest look. */
-function decidedOr(looked, state) {
-  return DECIDED.includes(state) && looked.decision?.lift !== undefined ? looked.decision : looked;
-}
-
-/** A lift with its interval, from the latest look. If too little is known, or the arm is not comparable, there is none: a plain difference would mislead. */
-function liftOf(looked, state) {
-  if (looked.lift !== undefined) return [lift(looked.lift), ` (${interval(looked)})${looked.at === undefined ? "" : `, decided ${date(looked.at)}`}`];
-  return ["", state?.startsWith("invalid") ? "not comparable" : "too early for a lift"];
 }
 
 /** The difference of an arm from its control, absolute or relative, or null if undefined. */

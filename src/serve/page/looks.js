@@ -1,29 +1,87 @@
-// Results of the latest look at an experiment: for each arm except the control its state, its metrics, and its checks.
+// Results of the latest look at an experiment: a line for each arm, and below an open arm a row for each metric.
 
-import { $, attribute, hintAtMore, keyed, lines, note, stamp, text } from "./document.js";
+import { isUnfolded, partOf, unfold } from "./choice.js";
+import { $, attribute, keyed, lines, note, stamp, text } from "./document.js";
+import { drawAxis, drawBar, edgeOf } from "./intervals.js";
 import { drawOwn } from "./own.js";
+import { drawFacts } from "./progress.js";
 import { drawValue } from "./why.js";
-import { ROLES, STATES, date, digitsOf, idsPerUser, metricOf, moment, nameOf, number, percentage, probability, signed, some, stateOf, visible } from "./words.js";
+import { DECIDED, ROLES, STATES, count, digitsOf, idsPerUser, interval, lift, metricOf, moment, nameOf, percentage, probability, stateOf, visible } from "./words.js";
 
 /** Looks are ten minutes of event time apart. A look that is late by more than two intervals is held back. */
 const LATE_MS = 20 * 60_000;
 const ROLE_ORDER = ["primary", "guardrail", "secondary"];
-const NONE = "–";
+/** Columns about a metric. Those about an arm follow. */
+const COLUMNS = ["control", "arm", "lift", "interval", "p", "harm"];
 
-export function drawLooks(node, { name, compared_with: control, looks, arms, verdict, context }) {
-  const compared = arms.filter((arm) => arm.comparison);
+export function drawLooks(node, experiment) {
+  const { compared_with: control, looks, arms, context } = experiment;
+  const isCompared = arms.some((arm) => arm.comparison);
   const alone = arms.filter((arm) => arm.own);
-  node.hidden = !looks || (compared.length + alone.length === 0 && looks.as_of !== null);
+  node.hidden = !looks || (!isCompared && alone.length === 0 && looks.as_of !== null);
   if (node.hidden) return;
-  text($("h3 span", node), control === null ? "Each arm on its own" : "Compared with ");
-  text($("h3 bdi", node), control === null ? "" : visible(control));
   lines($("[data-testid=held]", node), held(looks, context.stream));
-  const order = context.order;
-  // One comparison starts open: the arm named in the sentence, or the first one.
-  const open = compared.find((arm) => arm.name === verdict.arm) ?? compared[0];
-  const rows = compared.map((arm) => ({ ...arm.comparison, analysis: arm.analysis, name: arm.name, experiment: name, isOpen: arm === open, order, promoted: verdict.badge === "win" ? verdict.arm : null }));
-  keyed($(".comparisons", node), rows, ({ name }) => name, comparisonOf);
-  drawOwn($(".own-arms", node), alone.map((arm) => ({ ...arm, experiment: name })), context);
+  const table = $(".lifts", node);
+  table.hidden = !isCompared;
+  const isAbsolute = context.difference === "absolute" && hasAbsolute(arms);
+  drawCompared(table, isCompared ? rowsOf(experiment, isAbsolute ? absoluteOf : decidedOr) : [], visible(control ?? ""), isAbsolute);
+  drawOwn($(".own-arms", node), alone.map((arm) => ({ ...arm, experiment: experiment.name })), context);
+}
+
+/** Returns whether a comparison has absolute effects, which older answers lack. */
+export function hasAbsolute(arms) {
+  return arms.some(({ comparison }) => Object.values(comparison?.metrics ?? {}).some(({ absolute }) => absolute !== undefined));
+}
+
+/** Arms in the order of the answer, with the effects that `effectOf` returns. Only the arm named in the sentence is open by default, or the first one. */
+function rowsOf({ name: experiment, compared_with: control, arms, verdict, context: { order } }, effectOf) {
+  const claimed = arms.find((arm) => arm.comparison && arm.name === verdict.arm) ?? arms.find((arm) => arm.comparison);
+  const promoted = verdict.badge === "win" ? verdict.arm : null;
+  return arms.map(({ name, analysis, comparison }) => {
+    const part = partOf(experiment, name);
+    const isControl = name === control;
+    const metrics = Object.entries(comparison?.metrics ?? {}).map(([key, metric]) => ({ key, ...metric, ...effectOf(metric, comparison.state), latest: metric }));
+    const isOpen = comparison !== undefined && isUnfolded(part, name === claimed.name);
+    return { name, experiment, part, isControl, analysis, comparison, promoted, isOpen, metrics: inOrder(metrics, order) };
+  });
+}
+
+function drawCompared(table, arms, control, isAbsolute) {
+  const shown = arms.flatMap(({ isOpen, metrics }) => (isOpen ? metrics : metrics.slice(0, 1)));
+  const has = {
+    harm: arms.some((arm) => arm.isOpen && arm.metrics.some((it) => showsHarm(it, arm.comparison))),
+    users: arms.some(({ analysis }) => analysis?.users !== undefined),
+  };
+  for (const [column, isThere] of Object.entries(has)) table.classList.toggle(`without-${column}`, !isThere);
+  for (const bdi of table.querySelectorAll("bdi.control")) text(bdi, control);
+  // Lines of closed arms show their first metric.
+  const first = arms.find(({ metrics }) => metrics.length > 0)?.metrics[0].key;
+  text($(".closed", table), first === undefined ? "" : ` (${nameOf(first)})`);
+  text($("[data-sort=lift]", table), isAbsolute ? "difference" : "lift");
+  // Differences of several metrics have no common scale.
+  table.classList.toggle("without-bars", isAbsolute);
+  const edge = edgeOf(shown);
+  drawAxis($(".axis", table), edge);
+  const nColumns = COLUMNS.length - (has.harm ? 0 : 1);
+  const n = 2 + nColumns + (has.users ? 1 : 0);
+  keyed(table, arms.map((arm) => ({ ...arm, edge, nColumns, n })), ({ name }) => name, armGroup);
+}
+
+/** p of harm matters once an arm does harm, and for guardrails. */
+function showsHarm({ role, p_harm: p }, { state }) {
+  return p !== undefined && (role === "guardrail" || (role === "primary" && ["harm", "loss"].includes(state)));
+}
+
+/** The decision that a state rests on, as in the sentence, or else the latest analysis. */
+function decidedOr({ decision, ...metric }, state) {
+  const isDecided = DECIDED.includes(state) && decision?.lift !== undefined;
+  const { lift, lower, upper, p_adjusted: p } = isDecided ? decision : metric;
+  return { lift, lower, upper, p_adjusted: p, decided: isDecided ? decision.at : undefined };
+}
+
+/** The difference of the values in the latest analysis. */
+function absoluteOf({ absolute }) {
+  return { lift: absolute?.value, lower: absolute?.lower, upper: absolute?.upper, isAbsolute: true };
 }
 
 /**
@@ -66,51 +124,81 @@ function held({ as_of: asOf, waits_for: waitsFor, given_up: isGivenUp, no_users:
   return sentences;
 }
 
-let comparisons = 0;
-
-function comparisonOf({ name, experiment, isOpen }) {
-  const node = stamp("comparison");
-  node.open = isOpen;
-  for (const part of [node, ...node.querySelectorAll("[data-testid]")]) {
-    attribute(part, "data-experiment", experiment);
-    attribute(part, "data-arm", name);
-  }
-  for (const bdi of node.querySelectorAll("bdi.arm")) text(bdi, visible(name));
-  const caption = $("caption", node);
-  caption.id = `comparison-${comparisons++}`;
-  attribute($(".scroll-x", node), "aria-labelledby", caption.id);
-  hintAtMore($(".scroll-x", node));
-  // The sentence may move on to another arm. Comparisons that the reader has opened or closed stay as they are.
-  let wasOpened = isOpen;
+/** An arm: its line, and if it is open a row for each metric and its details. */
+function armGroup({ name, experiment }) {
+  const node = document.createElement("tbody");
+  for (const [key, it] of Object.entries({ "data-testid": "comparison", "data-experiment": experiment, "data-arm": name, role: "rowgroup" })) attribute(node, key, it);
   return {
     node,
-    draw(comparison) {
-      if (node.open === wasOpened) node.open = comparison.isOpen;
-      wasOpened = comparison.isOpen;
-      drawComparison(node, comparison);
+    draw(arm) {
+      attribute(node, "data-label", arm.comparison?.label);
+      const metrics = arm.isOpen ? arm.metrics.map((it) => ({ ...it, row: it.key, edge: arm.edge, of: arm })) : [];
+      const details = arm.isOpen ? [{ ...arm, row: "" }] : [];
+      keyed(node, [{ ...arm, row: "line" }, ...metrics, ...details], ({ row }) => `row ${row}`, rowOf);
     },
   };
 }
 
-function drawComparison(node, comparison) {
-  const { control, state, label, result, reason, next_decision: next, planned_end: end, metrics, checks, notes, order } = comparison;
-  const decision = $("[data-testid=decision]", node);
-  text(decision, state === undefined ? "not tested" : stateOf(comparison));
-  attribute(decision, "data-state", state);
-  attribute(decision, "data-label", label);
-  text($("[data-testid=decision-reason]", node), state === undefined ? "It has no share of the users." : `${actionOf(comparison)}${reason ? `: ${visible(reason)}` : ""}`);
-  const isWithoutShares = reason === NO_SHARES;
-  node.classList.toggle("without-shares", isWithoutShares);
-  node.classList.toggle("without-decision", Object.values(metrics).every((metric) => metric.decision === undefined));
-  const help = isWithoutShares ? NO_SHARES_HELP : STATES[state]?.help;
-  lines($("[data-testid=facts]", node), factsOf(comparison, order));
-  const dates = isWithoutShares ? [] : [next && `Next decision: ${moment(next)}.`, end && `Planned end: ${moment(end)}.`];
-  note($("[data-testid=state-words]", node), [help, ...dates].filter(Boolean).join(" "));
-  for (const bdi of node.querySelectorAll("bdi.control")) text(bdi, visible(control));
-  const rows = Object.entries(metrics).map(([key, metric]) => ({ key, of: comparison, ...metric }));
-  keyed($("tbody", node), inOrder(rows, order), ({ key }) => key, metricRow);
-  keyed($("dl", node), checksOf(checks), ({ name }) => name, checkOf);
-  lines($("[data-testid=comparison-notes]", node), notes);
+function rowOf({ row, key, ...arm }) {
+  return row === "line" ? armLine(arm) : row === "" ? armDetails(arm) : metricRow({ key, ...arm });
+}
+
+function armLine({ name, experiment }) {
+  const node = stamp("compared-arm");
+  const [fold, badge] = ["fold", "decision"].map((testid) => $(`[data-testid=${testid}]`, node));
+  for (const it of [fold, badge]) for (const [key, of] of Object.entries({ experiment, arm: name })) attribute(it, `data-${key}`, of);
+  for (const bdi of node.querySelectorAll("bdi")) text(bdi, visible(name));
+  let arm;
+  fold.addEventListener("click", () => unfold(arm.part, !arm.isOpen));
+  return {
+    node,
+    draw(next) {
+      arm = next;
+      const { comparison, metrics, isControl, isOpen, analysis, edge } = arm;
+      fold.hidden = comparison === undefined;
+      $(".whose", node).hidden = comparison !== undefined;
+      attribute(fold, "aria-expanded", String(isOpen));
+      badge.hidden = comparison === undefined;
+      text(badge, comparison?.state === undefined ? "not tested" : stateOf(comparison));
+      attribute(badge, "data-state", comparison?.state);
+      attribute(badge, "data-label", comparison?.label);
+      attribute(badge, "data-tip", helpOf(comparison ?? {}));
+      const [primary] = metrics;
+      $("small", node).hidden = !isControl;
+      attribute(node, "data-role", primary?.role);
+      const isWhole = isOpen || primary === undefined;
+      const cells = isWhole ? [{ name: "reason", words: isOpen ? reasonOf(arm) : "", span: arm.nColumns }] : cellsOf(primary, { name, comparison, analysis }, edge);
+      const sizes = ["users", "lists"].map((name) => ({ name, words: analysis?.[name] === undefined ? "" : count(analysis[name]) }));
+      keyed(node, [...cells, ...sizes], ({ name }) => name, cell);
+    },
+  };
+}
+
+function reasonOf({ comparison, name, promoted }) {
+  if (comparison.state === undefined) return "It has no share of the users.";
+  return `${actionOf({ ...comparison, name, promoted })}${comparison.reason ? `: ${visible(comparison.reason)}` : ""}`;
+}
+
+function helpOf({ state, reason }) {
+  return reason === NO_SHARES ? NO_SHARES_HELP : STATES[state]?.help;
+}
+
+function armDetails() {
+  const node = stamp("compared-details");
+  return {
+    node,
+    draw({ name, comparison, metrics, n }) {
+      attribute(node.firstElementChild, "colspan", n);
+      const { next_decision: next, planned_end: end, reason, notes } = comparison;
+      for (const it of node.querySelectorAll("[data-testid]")) attribute(it, "data-arm", name);
+      const dates = reason === NO_SHARES ? [] : [next && `Next decision: ${moment(next)}.`, end && `Planned end: ${moment(end)}.`];
+      // The meaning of other states is explained at their badges.
+      const help = reason === NO_SHARES || comparison.label === "Invalid" ? helpOf(comparison) : "";
+      note($("[data-testid=state-words]", node), [help, ...dates].filter(Boolean).join(" "));
+      drawFacts(node, comparison, metrics);
+      lines($("[data-testid=comparison-notes]", node), notes);
+    },
+  };
 }
 
 /** Reason that rules out any decision. */
@@ -124,35 +212,8 @@ function actionOf({ result, name, promoted }) {
   return `also passes, not compared with ${visible(promoted)}`;
 }
 
-/** Facts that decide or delay a decision: harm, guardrails, and how much of the data is there. */
-function factsOf({ state, metrics, waits_for: waits }, order) {
-  const watched = inOrder(Object.entries(metrics).map(([key, metric]) => ({ key, ...metric })), order);
-  const harms = watched.filter(({ harm }) => harm !== undefined).map(harmOf);
-  const guardrails = watched.filter(({ guardrail }) => guardrail !== undefined);
-  const none = state === "win" && guardrails.length === 0 ? ["No guardrail is set."] : [];
-  const days = waits?.days_needed === undefined ? "" : `, about ${some(Math.round(waits.days_needed), "day")} in all`;
-  const data = waits?.information === undefined ? [] : [`Data collected for a decision: ${percentage(waits.information, 0)}${days}.`];
-  return [...harms, ...guardrails.map(guardrailOf), ...none, ...data];
-}
-
-function harmOf({ key, lift, lower, upper, harm: { bound, level }, harm_since: since }) {
-  const digits = digitsOf(Math.round(level * 1000) / 10);
-  const isHeld = lower !== undefined && lower <= 0 && upper >= 0;
-  // The bound lies on the better side of the lift, so it shows which side is better.
-  const isWorse = bound > lift ? bound < 0 : bound > 0;
-  const now = isWorse ? `at least ${percentage(Math.abs(bound))} worse (one-sided ${percentage(level, digits)})` : "its one-sided bound includes 0 now";
-  return `${nameOf(key)}: harm found ${date(since)}; ${now}.${isHeld ? " The two-sided interval includes 0." : ""}`;
-}
-
-const GUARDRAILS = { holds: "holds", not_yet: "not shown to hold yet", broken: "broken" };
-
-function guardrailOf({ key, guardrail: { margin, bound, state } }) {
-  const now = bound === undefined ? "no interval yet" : state === "holds" ? `at worst ${lift(bound)}` : `may be ${bound < 0 ? "down" : "up"} ${percentage(Math.abs(bound))}`;
-  return `Guardrail ${nameOf(key)} ${GUARDRAILS[state] ?? state}: ${now}, ${percentage(margin)} allowed.`;
-}
-
 /** Primaries first, then guardrails, then others in the order of export, and metrics per user last. */
-export function inOrder(metrics, order) {
+function inOrder(metrics, order) {
   const keys = [...order, ...idsPerUser()];
   const rank = ({ key, role }) => ROLE_ORDER.indexOf(role) * keys.length + keys.indexOf(key);
   return metrics.toSorted((a, b) => rank(a) - rank(b));
@@ -160,78 +221,47 @@ export function inOrder(metrics, order) {
 
 function metricRow({ key, role }) {
   const node = stamp("compared-metric");
-  const metric = metricOf(key.split("@")[0]);
+  const { help } = metricOf(key.split("@")[0]);
   attribute(node, "data-metric", key);
   attribute(node, "data-role", role);
-  text($(".name", node), nameOf(key));
-  attribute($(".name", node), "data-tip", metric.help || null);
+  const name = $(".name", node);
+  text(name, nameOf(key));
   const badge = $(".badge", node);
   badge.hidden = ROLES[role] === undefined;
   text(badge, badge.hidden ? "" : role);
   attribute(badge, "data-tip", ROLES[role]);
-  return { node, draw: (it) => keyed(node, cellsOf(it), ({ name }) => name, cell) };
+  return {
+    node,
+    draw(it) {
+      const perUser = it.per_user === undefined ? "" : `Per assigned user: ${lift(it.per_user.lift)} (${interval(it.per_user)}).`;
+      attribute(name, "data-tip", [help, perUser].filter(Boolean).join(" ") || null);
+      keyed(node, cellsOf(it, it.of, it.edge), ({ name }) => name, cell);
+    },
+  };
 }
 
-function cellsOf(it) {
-  const value = (side, arm) => ({ key: it.key, arm, value: it[side], parts: it.parts?.[side], of: side === "arm" ? { comparison: it.of, analysis: it.of.analysis } : undefined });
-  return [
-    { name: "lift", words: lift(it.lift) },
-    { name: "interval", words: interval(it) },
-    { name: "p", words: probability(it.p_adjusted) },
-    { name: "control", value: value("control", it.of.control) },
-    { name: "arm", value: value("arm", it.of.name) },
-    { name: "harm", words: probability(it.p_harm) },
-    { name: "per user", words: it.per_user === undefined ? NONE : `${lift(it.per_user.lift)} (${interval(it.per_user)})` },
-    { name: "decision", words: it.decision === undefined ? NONE : `${lift(it.decision.lift)} (${interval(it.decision)}), ${date(it.decision.at)}` },
-  ];
+function cellsOf(it, { name: arm, comparison, analysis }, edge) {
+  const metric = metricOf(it.key.split("@")[0]);
+  const by = it.isAbsolute ? metric.difference : percentage;
+  const words = { lift: lift(it.lift, by), interval: interval(it, by), p: probability(it.p_adjusted), harm: showsHarm(it, comparison) ? probability(it.p_harm) : "" };
+  const explained = (side, arm, of) => ({ key: it.key, arm, value: it[side], parts: it.parts?.[side], of });
+  const values = { control: explained("control", comparison.control), arm: explained("arm", arm, { comparison, analysis }) };
+  return COLUMNS.map((name) => ({ name, words: words[name], explained: values[name], value: name === "lift" ? it.lift : null, bar: name === "interval" ? it : null, edge }));
 }
 
 function cell({ name }) {
-  const node = document.createElement("td");
+  const node = name === "interval" ? stamp("interval") : document.createElement("td");
+  attribute(node, "role", "cell");
   attribute(node, "data-column", name);
-  return { node, draw: ({ words, value }) => (value ? drawValue(node, value) : text(node, words)) };
-}
-
-export function lift(share) {
-  return share === undefined ? NONE : signed(share, percentage);
-}
-
-export function interval({ lower, upper }) {
-  return lower === undefined ? NONE : `${lift(lower)} to ${lift(upper)}`;
-}
-
-/** Largest p at which users are not split as planned. */
-const SPLIT_ALARM = 0.001;
-
-function pIs(p) {
-  const words = probability(p);
-  return words.startsWith("<") ? `p < ${words.slice(1)}` : `p = ${words}`;
-}
-
-function checksOf({ srm, list_ratio: ratio, multi_arm: multiArm }) {
-  const checks = [];
-  if (srm) checks.push({ name: "traffic split", words: `${srm.p > SPLIT_ALARM ? "OK" : "not as planned"} (${pIs(srm.p)})`, tip: "Test of the sample ratio: p-value of users being split as shares are set. At 0.001 or less, assignment or logging is broken and no number can be trusted." });
-  if (ratio) {
-    const bounds = ratio.lower === undefined ? "" : ` (${number(ratio.lower, 3)} to ${number(ratio.upper, 3)})`;
-    checks.push({ name: "list ratio", words: `${number(ratio.value, 3)}${bounds}, p ${probability(ratio.p)}`, tip: "Lists per assigned user, divided by the control's. If an arm changes how many lists a user gets, a ratio per list is not an effect on users." });
-  }
-  if (multiArm) checks.push({ name: "users in two arms", words: percentage(multiArm.share, 2), tip: "Share of users who were seen in two arms. Above 1% of at least a thousand, the comparison is invalid." });
-  return checks;
-}
-
-function checkOf({ name }) {
-  const node = document.createElement("div");
-  const [term, button, value] = ["dt", "button", "dd"].map((tag) => document.createElement(tag));
-  Object.assign(button, { type: "button", className: "explain" });
-  attribute(node, "data-check", name);
-  text(button, name);
-  term.append(button);
-  node.append(term, value);
+  const said = $(".interval > span", node) ?? node;
   return {
     node,
-    draw({ words, tip }) {
-      text(value, words);
-      attribute(button, "data-tip", tip);
+    draw({ words, explained, value, span, bar, edge }) {
+      if (explained) drawValue(said, explained);
+      else text(said, words);
+      attribute(node, "data-value", value);
+      attribute(node, "colspan", span);
+      if (bar) drawBar($("svg", node), bar, edge);
     },
   };
 }

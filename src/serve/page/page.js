@@ -12,6 +12,7 @@ import { $, attribute, lines, note, sentence, startTips, text, told } from "./do
 import { startDownloads } from "./download.js";
 import { drawExperiments } from "./experiments.js";
 import { Feed } from "./feed.js";
+import { startCopying } from "./share.js";
 import { drawHealth, drawStream, losses } from "./stream.js";
 import { clock, count, date, define, moment, some, visible } from "./words.js";
 
@@ -68,6 +69,7 @@ function draw() {
   drawControls(answer);
   drawExperiments(answer, drawnAs());
   drawStream(answer);
+  text($("#printed"), `${location.href}, printed ${moment(Date.now())}`);
   document.body.setAttribute("aria-busy", "false");
 }
 
@@ -204,6 +206,7 @@ $("#notes button").addEventListener("click", chooseNothing);
 drawShows();
 startTips();
 startControls();
+startCopying();
 startDownloads(() => ({ answer, ...drawnAs(), chosen: chosen() }));
 text($("#zone"), `your time zone (${Intl.DateTimeFormat().resolvedOptions().timeZone})`);
 note($("#empty"), "");

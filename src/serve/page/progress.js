@@ -1,7 +1,8 @@
-// One line per experiment: how long it has run, how much of the data for a decision is there, when it ends, and when it was decided.
+// Facts besides lifts. One line per experiment: how long it has run, how much of the data for a decision is there, when it ends, and when it was
+// decided. Below an arm: what decides or delays a decision, and its checks.
 
-import { $, text } from "./document.js";
-import { DECIDED, date, number, percentage, some, span } from "./words.js";
+import { $, attribute, keyed, lines, text } from "./document.js";
+import { DECIDED, date, digitsOf, interval, lift, nameOf, number, percentage, probability, some, span } from "./words.js";
 
 const DAY_MS = 86_400_000;
 
@@ -45,4 +46,80 @@ function since(comparison) {
   if (DECIDED.includes(comparison?.state)) return first(metrics.map(({ decision }) => decision?.at)).map((day) => `decided ${day}`);
   if (comparison?.state === "harm") return first(metrics.map(({ harm_since: at }) => at)).map((day) => `harm found ${day}`);
   return [];
+}
+
+// ---- An arm -------------------------------------------------------------------------------------
+
+/** Draws the facts and the checks of a compared arm, whose rows of metrics are these. */
+export function drawFacts(node, comparison, metrics) {
+  lines($("[data-testid=facts]", node), factsOf(comparison, metrics));
+  keyed($("dl", node), checksOf(comparison.checks), ({ name }) => name, checkOf);
+}
+
+/** Later numbers, harm, guardrails, and how much of the data is there. */
+function factsOf({ state, waits_for: waits }, metrics) {
+  const later = metrics.filter(({ decided, lift, latest }) => decided !== undefined && latest.lift !== lift).map(laterOf);
+  const latest = metrics.map(({ key, latest }) => ({ key, ...latest }));
+  const harms = latest.filter(({ harm }) => harm !== undefined).map(harmOf);
+  const guardrails = latest.filter(({ guardrail }) => guardrail !== undefined);
+  const none = state === "win" && guardrails.length === 0 ? ["No guardrail is set."] : [];
+  const days = waits?.days_needed === undefined ? "" : `, about ${some(Math.round(waits.days_needed), "day")} in all`;
+  const data = waits?.information === undefined ? [] : [`Data collected for a decision: ${percentage(waits.information, 0)}${days}.`];
+  return [...later, ...harms, ...guardrails.map(guardrailOf), ...none, ...data];
+}
+
+function laterOf({ key, decided, latest }) {
+  return `${nameOf(key)} is shown as decided on ${date(decided)}. The latest analysis: ${lift(latest.lift)} (${interval(latest)}).`;
+}
+
+function harmOf({ key, lift, lower, upper, harm: { bound, level }, harm_since: since }) {
+  const digits = digitsOf(Math.round(level * 1000) / 10);
+  const isHeld = lower !== undefined && lower <= 0 && upper >= 0;
+  // The bound lies on the better side of the lift, so it shows which side is better.
+  const isWorse = bound > lift ? bound < 0 : bound > 0;
+  const now = isWorse ? `at least ${percentage(Math.abs(bound))} worse (one-sided ${percentage(level, digits)})` : "its one-sided bound includes 0 now";
+  return `${nameOf(key)}: harm found ${date(since)}; ${now}.${isHeld ? " The two-sided interval includes 0." : ""}`;
+}
+
+const GUARDRAILS = { holds: "holds", not_yet: "not shown to hold yet", broken: "broken" };
+
+function guardrailOf({ key, guardrail: { margin, bound, state } }) {
+  const now = bound === undefined ? "no interval yet" : state === "holds" ? `at worst ${lift(bound)}` : `may be ${bound < 0 ? "down" : "up"} ${percentage(Math.abs(bound))}`;
+  return `Guardrail ${nameOf(key)} ${GUARDRAILS[state] ?? state}: ${now}, ${percentage(margin)} allowed.`;
+}
+
+/** Largest p at which users are not split as planned. */
+const SPLIT_ALARM = 0.001;
+
+function pIs(p) {
+  const words = probability(p);
+  return words.startsWith("<") ? `p < ${words.slice(1)}` : `p = ${words}`;
+}
+
+function checksOf({ srm, list_ratio: ratio, multi_arm: multiArm }) {
+  const checks = [];
+  if (srm) checks.push({ name: "traffic split", words: `${srm.p > SPLIT_ALARM ? "OK" : "not as planned"} (${pIs(srm.p)})`, tip: "Test of the sample ratio: p-value of users being split as shares are set. At 0.001 or less, assignment or logging is broken and no number can be trusted." });
+  if (ratio) {
+    const bounds = ratio.lower === undefined ? "" : ` (${number(ratio.lower, 3)} to ${number(ratio.upper, 3)})`;
+    checks.push({ name: "list ratio", words: `${number(ratio.value, 3)}${bounds}, p ${probability(ratio.p)}`, tip: "Lists per assigned user, divided by the control's. If an arm changes how many lists a user gets, a ratio per list is not an effect on users." });
+  }
+  if (multiArm) checks.push({ name: "users in two arms", words: percentage(multiArm.share, 2), tip: "Share of users who were seen in two arms. Above 1% of at least a thousand, the comparison is invalid." });
+  return checks;
+}
+
+function checkOf({ name }) {
+  const node = document.createElement("div");
+  const [term, button, value] = ["dt", "button", "dd"].map((tag) => document.createElement(tag));
+  Object.assign(button, { type: "button", className: "explain" });
+  attribute(node, "data-check", name);
+  text(button, name);
+  term.append(button);
+  node.append(term, value);
+  return {
+    node,
+    draw({ words, tip }) {
+      text(value, words);
+      attribute(button, "data-tip", tip);
+    },
+  };
 }

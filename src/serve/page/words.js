@@ -153,6 +153,15 @@ export function signed(n, write) {
   return `${n < 0 ? "−" : "+"}${words}`;
 }
 
+/** An effect with its sign, a lift by default. */
+export function lift(effect, write = percentage) {
+  return effect === undefined ? "–" : signed(effect, write);
+}
+
+export function interval({ lower, upper }, write = percentage) {
+  return lower === undefined ? "–" : `${lift(lower, write)} to ${lift(upper, write)}`;
+}
+
 /** A p-value with three digits. */
 export function probability(p) {
   if (p === undefined) return "–";

@@ -89,6 +89,9 @@ struct ChartsDocument<'a> {
     /// Present if the metric is a primary and there has been a look.
     #[serde(skip_serializing_if = "Option::is_none")]
     looks: Option<ChartedLooks<'a>>,
+    /// Present if users have been counted at a look.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    enrollment: Option<Enrollment<'a>>,
     /// Totals over the arms with a share, or over all arms if none has one. Absent before the first look.
     #[serde(skip_serializing_if = "Option::is_none")]
     split: Option<Size>,
@@ -111,6 +114,9 @@ struct ChartedArm<'a> {
     /// Values at the times of the looks.
     #[serde(skip_serializing_if = "Option::is_none")]
     looks: Option<ArmHistory>,
+    /// Users since the start at the times of the looks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    enrolled: Option<Vec<Option<f32>>>,
     /// Size at the latest look.
     #[serde(flatten)]
     size: Option<Size>,
@@ -125,6 +131,14 @@ struct ChartedLooks<'a> {
     times: &'a [i64],
     /// Interval between two times, ms.
     every_ms: i64,
+}
+
+/// Users since the start, over the arms with a share, or over all arms if none has one.
+#[derive(Serialize)]
+struct Enrollment<'a> {
+    #[serde(flatten)]
+    looks: ChartedLooks<'a>,
+    users: Vec<f32>,
 }
 
 /// History of a value, null if undefined.
@@ -157,8 +171,8 @@ pub fn render(exporter: &Exporter, query: &ChartQuery, out: &mut Vec<u8>) -> any
     let asked = exporter.experiments.get(&query.experiment);
     // Looks use the first profile only.
     let metric = column.key();
-    let history = look.filter(|_| column.profile == 0).map(|look| &*look.history);
-    let history = history.filter(|history| history.has(&metric));
+    let looked = look.map(|look| &*look.history);
+    let history = looked.filter(|history| column.profile == 0 && history.has(&metric));
     let planned = match (asked, look) {
         (Some(asked), Some(look)) => asked.shares_until(look.as_of_ms),
         _ => Default::default(),
@@ -178,21 +192,21 @@ pub fn render(exporter: &Exporter, query: &ChartQuery, out: &mut Vec<u8>) -> any
                 .zip(settled.as_ref())
                 .map(|(by_rank, line)| by_rank.values(line)),
             looks: history.map(|history| ArmHistory::of(history, name, &metric)),
+            enrolled: looked.and_then(|history| history.users(name)),
             size: own.map(|own| own.size),
             planned: planned.get(name).copied(),
         }
     });
     let windows = &exporter.windows;
+    let counts = |arm: &str| planned.is_empty() || planned.contains_key(arm);
     let answer = ChartsDocument {
         version: 1,
         experiment: &query.experiment,
         window: &windows[query.window].name,
         arms: arms.collect(),
-        looks: history.map(|history| ChartedLooks {
-            times: history.times_ms(),
-            every_ms: history.every_ms(),
-        }),
-        split: look.map(|look| split(look, |arm| planned.is_empty() || planned.contains_key(arm))),
+        looks: history.map(ChartedLooks::of),
+        enrollment: look.and_then(|look| enrollment(look, counts)),
+        split: look.map(|look| split(look, counts)),
         ranks: by_rank.as_ref().map(ByRank::ranks).unwrap_or_default(),
         marks: marks(exporter.started_ms, asked, look),
         metric,
@@ -219,6 +233,15 @@ fn lines(exporter: &Exporter, query: &ChartQuery) -> Vec<Option<[Timeline; 2]>> 
     source.timelines(query.window, &arms.iter().collect::<Vec<_>>())
 }
 
+impl ChartedLooks<'_> {
+    fn of(history: &History) -> ChartedLooks<'_> {
+        ChartedLooks {
+            times: history.times_ms(),
+            every_ms: history.every_ms(),
+        }
+    }
+}
+
 impl ArmHistory {
     fn of(history: &History, arm: &str, metric: &str) -> ArmHistory {
         let points = history.points(arm, metric).unwrap_or_default();
@@ -238,6 +261,18 @@ impl ArmHistory {
             lift: series(|point| point.lift),
         }
     }
+}
+
+/// Returns the users of the arms that count, added up. None if they have not been counted.
+fn enrollment(look: &ExperimentLook, counts: impl Fn(&str) -> bool) -> Option<Enrollment<'_>> {
+    let history = &*look.history;
+    let arms = look.arms.keys().filter(|arm| counts(arm));
+    let series: Vec<_> = arms.filter_map(|arm| history.users(arm)).collect();
+    let looks = ChartedLooks::of(history);
+    // A later arm has no users at earlier looks.
+    let at = |place: usize| series.iter().filter_map(|users| users[place]).sum();
+    let users = (0..looks.times.len()).map(at).collect();
+    (!series.is_empty()).then_some(Enrollment { looks, users })
 }
 
 /// Returns the total size of the arms that count.

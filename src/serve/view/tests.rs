@@ -288,7 +288,7 @@ fn an_experiment_has_its_verdict_as_a_sentence() {
     let arms = ["a", "b", "c"].map(|name| small("e", name)).to_vec();
     let verdict = answer(&compared(), arms.clone(), "")["experiments"][0]["verdict"].clone();
     let sentence = "not decided yet: no primary metric differs significantly on day 7, next decision Tue 25 Nov; so far b against a: hit ratio@5 +12.0% (−4.0% to +28.0%), \
-                    28.00% against 25.00%, 4,000 lists each, traffic split OK (p = 0.750)";
+                    28.00% against 25.00%, 500 users each, traffic split OK (p = 0.750)";
     assert_eq!(
         (&verdict["badge"], &verdict["sentence"]),
         (&json!("early"), &json!(sentence))

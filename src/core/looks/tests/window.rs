@@ -237,8 +237,8 @@ fn histories_count_toward_memory() {
     assert_eq!((with - without, nothing), (history, 0));
     assert_eq!(
         history,
-        3 * size_of::<Point>() as u64,
-        "an arm, a metric, three looks"
+        2 * 3 * size_of::<Point>() as u64,
+        "an arm, a metric and the users, three looks"
     );
 }
 

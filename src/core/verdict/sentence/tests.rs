@@ -109,7 +109,7 @@ fn arm(state: ArmState, [lower, lift, upper]: [f64; 3]) -> ArmReport {
 fn a_win_shows_arm_lift_interval_and_sample() {
     World::new(&[("neural", ArmState::Win, [0.24, 0.29, 0.34])]).check(
         Badge::Win,
-        "neural beats control: CTR@10 +29.0% (+24.0% to +34.0%), 12.90% against 10.00%, 18,211 against 18,311 lists, traffic split OK (p = 0.800)",
+        "neural beats control: CTR@10 +29.0% (+24.0% to +34.0%), 12.90% against 10.00%, 4,000 users each, traffic split OK (p = 0.800)",
     );
 }
 
@@ -122,7 +122,7 @@ fn names_the_winner_with_the_highest_lower_end_and_counts_all() {
     ]);
     world.check(
         Badge::Win,
-        "neural beats control: CTR@10 +29.0% (+24.0% to +34.0%), 12.90% against 10.00%, 18,411 against 18,511 lists, traffic split OK (p = 0.800); 2 of 3 arms beat it, not compared with each other",
+        "neural beats control: CTR@10 +29.0% (+24.0% to +34.0%), 12.90% against 10.00%, 4,000 users each, traffic split OK (p = 0.800); 2 of 3 arms beat it, not compared with each other",
     );
     assert_eq!(world.headline().arm.as_deref(), Some("neural"));
     world
@@ -142,7 +142,7 @@ fn a_leading_arm_is_not_a_winner_before_the_decision() {
     world.report.next_decision_ms = Some(WEEK_MS);
     world.check(
         Badge::Early,
-        "too early: 3.2 of 7 days, next decision Thu 8 Jan; so far neural against control: CTR@10 +29.0% (+24.0% to +34.0%), 12.90% against 10.00%, 18,211 against 18,311 lists, traffic split OK (p = 0.800)",
+        "too early: 3.2 of 7 days, next decision Thu 8 Jan; so far neural against control: CTR@10 +29.0% (+24.0% to +34.0%), 12.90% against 10.00%, 4,000 users each, traffic split OK (p = 0.800)",
     );
     world.report.next_decision_ms = None;
     world
@@ -225,7 +225,7 @@ fn a_win_shows_the_lift_and_the_day_of_its_decision() {
     let world = World::new(&[("neural", ArmState::Win, [0.01, 0.03, 0.07])]);
     world.decided("neural", [0.009, 0.041, 0.073]).check(
         Badge::Win,
-        "neural beats control: CTR@10 +4.1% (+0.9% to +7.3%), decided Mon 24 Nov, day 7, 10.30% against 10.00%, 18,211 against 18,311 lists, traffic split OK (p = 0.800)",
+        "neural beats control: CTR@10 +4.1% (+0.9% to +7.3%), decided Mon 24 Nov, day 7, 10.30% against 10.00%, 4,000 users each, traffic split OK (p = 0.800)",
     );
 }
 
@@ -235,7 +235,7 @@ fn a_win_reports_that_its_interval_now_includes_zero() {
     world.decided("neural", [0.009, 0.041, 0.073]).open_again("neural").check(
         Badge::Win,
         "neural beat control: CTR@10 +4.1% (+0.9% to +7.3%), decided Mon 24 Nov, day 7; since then its interval has come to include 0, 10.30% against 10.00%, \
-         18,211 against 18,311 lists, traffic split OK (p = 0.800)",
+         4,000 users each, traffic split OK (p = 0.800)",
     );
 }
 
@@ -248,7 +248,7 @@ fn a_decision_by_an_earlier_version_is_marked() {
     arm.metrics.get_mut("ctr@10").expect("it is there").decision = None;
     world.check(
         Badge::Win,
-        "neural beats control: CTR@10 +3.0% (+1.0% to +7.0%), decided by the rule of an earlier version, 10.30% against 10.00%, 18,211 against 18,311 lists, \
+        "neural beats control: CTR@10 +3.0% (+1.0% to +7.0%), decided by the rule of an earlier version, 10.30% against 10.00%, 4,000 users each, \
          traffic split OK (p = 0.800)",
     );
 }
@@ -288,22 +288,20 @@ fn harm_shows_its_start_and_whether_it_has_reversed() {
     world.check(
         Badge::Harm,
         "neural was worse than control by the one-sided test of harm since Mon 24 Nov: CTR@10 −5.0% (−20.0% to +10.0%); both its one-sided and its two-sided \
-         interval include 0 now, 9.50% against 10.00%, 18,211 against \
-         18,311 lists, traffic split OK (p = 0.800)",
+         interval include 0 now, 9.50% against 10.00%, 4,000 users each, traffic split OK (p = 0.800)",
     );
     let mut world = World::new(&[("neural", ArmState::Harm, [-0.2, -0.1, -0.05])]);
     harm_since(&mut world);
     world.check(
         Badge::Harm,
-        "neural is worse than control (since Mon 24 Nov, by the test of harm): CTR@10 −10.0% (−20.0% to −5.0%), 9.00% against 10.00%, 18,211 against 18,311 \
-         lists, traffic split OK (p = 0.800)",
+        "neural is worse than control (since Mon 24 Nov, by the test of harm): CTR@10 −10.0% (−20.0% to −5.0%), 9.00% against 10.00%, 4,000 users each, traffic split OK (p = 0.800)",
     );
     let mut world = World::new(&[("neural", ArmState::Harm, [0.01, 0.03, 0.07])]);
     harm_since(&mut world);
     world.check(
         Badge::Harm,
         "neural was worse than control by the one-sided test of harm since Mon 24 Nov: CTR@10 +3.0% (+1.0% to +7.0%); its interval is now on the better side \
-         of 0, 10.30% against 10.00%, 18,211 against 18,311 lists, traffic split OK (p = 0.800)",
+         of 0, 10.30% against 10.00%, 4,000 users each, traffic split OK (p = 0.800)",
     );
 }
 
@@ -325,11 +323,11 @@ fn a_decrease_is_a_win_if_lower_is_better() {
 fn harm_names_the_worst_arm() {
     World::new(&[("neural", ArmState::Harm, [-0.3, -0.2, -0.1])]).check(
         Badge::Harm,
-        "neural is worse than control: CTR@10 −20.0% (−30.0% to −10.0%), 8.00% against 10.00%, 18,211 against 18,311 lists, traffic split OK (p = 0.800)",
+        "neural is worse than control: CTR@10 −20.0% (−30.0% to −10.0%), 8.00% against 10.00%, 4,000 users each, traffic split OK (p = 0.800)",
     );
     World::new(&[("neural", ArmState::Harm, [-0.226, -0.108, 0.01])]).check(
         Badge::Harm,
-        "neural was worse than control by the one-sided test of harm: CTR@10 −10.8% (−22.6% to +1.0%); both its one-sided and its two-sided interval include 0 now, 8.92% against 10.00%, 18,211 against 18,311 lists, traffic split OK (p = 0.800)",
+        "neural was worse than control by the one-sided test of harm: CTR@10 −10.8% (−22.6% to +1.0%); both its one-sided and its two-sided interval include 0 now, 8.92% against 10.00%, 4,000 users each, traffic split OK (p = 0.800)",
     );
     let world = World::new(&[
         ("blend", ArmState::Loss, [-0.2, -0.1, -0.05]),
@@ -365,7 +363,7 @@ fn harm_names_a_harmed_metric_before_one_that_is_only_worse_now() {
     world.check(
         Badge::Harm,
         "neural was worse than control by the one-sided test of harm since Fri 21 Nov: CTR@10 +3.0% (+1.0% to +7.0%); its interval is now on the better side \
-         of 0, 10.30% against 10.00%, 18,211 against 18,311 lists, traffic split OK (p = 0.800)",
+         of 0, 10.30% against 10.00%, 4,000 users each, traffic split OK (p = 0.800)",
     );
     // If both are harmed, the one that is worse now is named.
     let metrics = &mut world.report.arms.get_mut("neural").expect("it is there").metrics;
@@ -464,7 +462,7 @@ fn users_in_two_arms_and_unequal_list_ratios_are_reported_as_untrustworthy() {
     some.report.next_decision_ms = Some(WEEK_MS);
     some.check(
         Badge::Early,
-        "too early: 3.2 of 7 days, next decision Thu 8 Jan; so far blend, the best of 2 arms, against control: CTR@10 +5.0% (−10.0% to +20.0%), 10.50% against 10.00%, 18,211 against 18,411 lists, traffic split OK (p = 0.800); do not read neural",
+        "too early: 3.2 of 7 days, next decision Thu 8 Jan; so far blend, the best of 2 arms, against control: CTR@10 +5.0% (−10.0% to +20.0%), 10.50% against 10.00%, 4,000 users each, traffic split OK (p = 0.800); do not read neural",
     );
 }
 
@@ -479,7 +477,7 @@ fn names_missing_data_and_settings() {
     world.report.srm_p = None;
     world.check(
         Badge::Uncompared,
-        "not tested: the planned shares of users (shares) are not set; neural against control: CTR@10 +5.0% (−10.0% to +20.0%), 10.50% against 10.00%, 18,211 against 18,311 lists",
+        "not tested: the planned shares of users (shares) are not set; neural against control: CTR@10 +5.0% (−10.0% to +20.0%), 10.50% against 10.00%, 4,000 users each",
     );
     world.sizes.remove("neural");
     world.check(
@@ -497,7 +495,7 @@ fn names_missing_data_and_settings() {
 fn reports_arms_without_a_difference_that_matters() {
     World::new(&[("neural", ArmState::NoEffect, [-0.02, 0.003, 0.026])]).check(
         Badge::NoEffect,
-        "no difference that matters (±5.0%): neural against control: CTR@10 +0.3% (−2.0% to +2.6%), 10.03% against 10.00%, 18,211 against 18,311 lists, traffic split OK (p = 0.800)",
+        "no difference that matters (±5.0%): neural against control: CTR@10 +0.3% (−2.0% to +2.6%), 10.03% against 10.00%, 4,000 users each, traffic split OK (p = 0.800)",
     );
 }
 
@@ -547,6 +545,25 @@ fn a_small_arm_ranks_below_a_large_one_with_the_same_lower_end() {
 }
 
 #[test]
+fn counts_lists_only_while_users_are_unknown() {
+    let mut world = World::new(&[("neural", ArmState::Win, [0.24, 0.29, 0.34])]);
+    let ends_with = |world: &World, end: &str| {
+        let sentence = world.headline().sentence(str::to_owned);
+        assert!(sentence.ends_with(end), "{sentence}");
+    };
+    world.sizes.get_mut("neural").unwrap().users = Some(4_001.0);
+    ends_with(
+        &world,
+        ", 4,001 against 4,000 users, traffic split OK (p = 0.800)",
+    );
+    world.sizes.get_mut("control").unwrap().users = None;
+    ends_with(
+        &world,
+        ", 18,211 against 18,311 lists, traffic split OK (p = 0.800)",
+    );
+}
+
+#[test]
 fn names_are_separate_parts() {
     let headline = World::new(&[("<b>", ArmState::Win, [0.24, 0.29, 0.34])]).headline();
     let json = serde_json::to_value(&headline).expect("JSON");
@@ -561,7 +578,7 @@ fn names_are_separate_parts() {
     );
     assert_eq!(
         json["parts"][4],
-        ", 12.90% against 10.00%, 18,211 against 18,311 lists, traffic split OK (p = 0.800)"
+        ", 12.90% against 10.00%, 4,000 users each, traffic split OK (p = 0.800)"
     );
     assert!(
         json["sentence"]
@@ -577,7 +594,7 @@ fn a_loss_reports_that_its_interval_now_includes_zero() {
     world.decided("neural", [-0.09, -0.06, -0.03]).open_again("neural").check(
         Badge::Harm,
         "neural was worse than control: CTR@10 −6.0% (−9.0% to −3.0%), decided Mon 24 Nov, day 7; since then its interval has come to include 0, 9.50% against \
-         10.00%, 18,211 against 18,311 lists, traffic split OK (p = 0.800)",
+         10.00%, 4,000 users each, traffic split OK (p = 0.800)",
     );
 }
 
@@ -588,7 +605,7 @@ fn a_win_by_another_metric_counts_without_an_interval_for_the_first() {
     world.settings.primary = vec!["mrr@10".to_owned(), "ctr@10".to_owned()];
     world.check(
         Badge::Win,
-        "neural beats control: CTR@10 +29.0% (+24.0% to +34.0%), decided Mon 24 Nov, day 7, 12.90% against 10.00%, 18,211 against 18,311 lists, traffic split OK (p = 0.800)",
+        "neural beats control: CTR@10 +29.0% (+24.0% to +34.0%), decided Mon 24 Nov, day 7, 12.90% against 10.00%, 4,000 users each, traffic split OK (p = 0.800)",
     );
 }
 
@@ -600,7 +617,7 @@ fn an_invalid_arm_is_named_next_to_a_winner() {
     ])
     .check(
         Badge::Win,
-        "neural beats control: CTR@10 +29.0% (+24.0% to +34.0%), 12.90% against 10.00%, 18,311 against 18,411 lists, traffic split OK (p = 0.800); 1 of 2 arms beats it; do \
+        "neural beats control: CTR@10 +29.0% (+24.0% to +34.0%), 12.90% against 10.00%, 4,000 users each, traffic split OK (p = 0.800); 1 of 2 arms beats it; do \
          not read draft",
     );
 }
@@ -611,7 +628,7 @@ fn an_arm_that_is_not_worse_is_not_called_a_winner() {
     world.settings.goal = Goal::NonInferior;
     world.check(
         Badge::Win,
-        "neural is not worse than control by more than 5.0%: CTR@10 −0.6% (−3.0% to +1.8%), 9.94% against 10.00%, 18,211 against 18,311 lists, traffic split OK (p = 0.800)",
+        "neural is not worse than control by more than 5.0%: CTR@10 −0.6% (−3.0% to +1.8%), 9.94% against 10.00%, 4,000 users each, traffic split OK (p = 0.800)",
     );
     assert_eq!(world.headline().label, Label::NotWorse);
     // The primary that is closest to its margin is shown.
@@ -656,7 +673,7 @@ fn harm_within_its_interval_shows_the_one_sided_bound() {
     world.check(
         Badge::Harm,
         "neural is probably worse than control by the one-sided test of harm since Mon 24 Nov: CTR@10 −0.6% (−1.3% to +0.1%), at least 0.4% worse (one-sided \
-         97.5%), 9.94% against 10.00%, 18,211 against 18,311 lists, traffic split OK (p = 0.800)",
+         97.5%), 9.94% against 10.00%, 4,000 users each, traffic split OK (p = 0.800)",
     );
     assert_eq!(world.headline().label, Label::ProbablyHarmful);
     // The count of arms is no surer than the badge.

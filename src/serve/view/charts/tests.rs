@@ -111,6 +111,17 @@ fn a_primary_metric_has_the_results_of_past_looks() {
     assert_eq!(charts(&exporter(asked()), "ctr").get("looks"), None);
 }
 
+#[test]
+fn users_since_the_start_are_there_for_any_metric() {
+    let answer = charts(&exporter(asked()), "ctr");
+    let times = [looks::AS_OF_MS - EVERY_MS, looks::AS_OF_MS];
+    let all = json!({"times": times, "every_ms": EVERY_MS, "users": [0.0, 1000.0]});
+    assert_eq!(answer["enrollment"], all, "two arms have a share");
+    for arm in answer["arms"].as_array().unwrap() {
+        assert_eq!(arm["enrolled"], json!([null, 500.0]), "{arm}");
+    }
+}
+
 /// A hit has items 2 and 5 of five clicked. One of the lists has four items.
 #[test]
 fn ctr_by_rank_is_split_at_the_cutoffs() {
