@@ -24,9 +24,9 @@ function spanEpochs() {
   };
 }
 
-// With absolute differences, the table has the settled values of the analysis.
+// With both views, the table of counts has the settled values of the analysis next to the rows of the analysis.
 const options = { viewport: { width: 1280, height: 900 }, timezoneId: "UTC", script: spanEpochs };
-await withPage(`${url}#difference=absolute`, options, async (page, objections) => {
+await withPage(`${url}#view=both`, options, async (page, objections) => {
   const { locate, state, pick } = hands(page);
   const box = page.locator("[data-testid=why]");
   const button = (arm, metric) => locate("value", { arm, metric, view: "settled" }).locator("button");
@@ -56,6 +56,12 @@ await withPage(`${url}#difference=absolute`, options, async (page, objections) =
   assert.equal(await words("#why-of"), `MRR@5 of ${hostile}`);
   await button(hostile, "mrr").click();
   assert.equal(await box.isVisible(), false, "a second click closes it");
+
+  // The rows of the analysis explain the same values.
+  await page.locator("[data-testid=comparison] [data-metric='mrr@5'] [data-column=arm] button").first().click();
+  assert.equal(await words("#why-of"), "MRR@5 of blend");
+  assert.equal(await words(".parts"), "2,800 (sum of reciprocal ranks in the top 5) ÷ 10,000 lists = 0.2800");
+  await box.locator("button").click();
 
   // Over several epochs there is no ratio of two sums.
   await button("shadow", "mrr").click();
