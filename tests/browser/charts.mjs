@@ -159,8 +159,9 @@ await withPage(`${url}#window=1h&k=10&sort=name&unfolded=layout,ranker,ranker/bl
   };
   assert.equal(await all.isVisible(), false);
   const part = await brush();
-  const { length } = asked;
-  await pollUntil(() => asked.filter((it) => it.get("experiment") === "ranker").length, (n) => n > length + 1);
+  const ofRanker = () => asked.filter((it) => it.get("experiment") === "ranker").length;
+  const n = ofRanker();
+  await pollUntil(ofRanker, (now) => now > n + 1);
   assert.deepEqual(await shown(), part, "numbers that come leave it as it is");
   await all.click();
   assert.ok((await shown())[1] - (await shown())[0] > (whole[1] - whole[0]) * 0.9);
@@ -186,10 +187,12 @@ await withPage(`${url}#window=1h&k=10&sort=name&unfolded=layout,ranker,ranker/bl
     return ["blend", "neural"].map((arm) => [said[arm], `${cell(arm, "lift")} (${cell(arm, "interval")})`]);
   });
   await pollUntil(lifts, (both) => both.every(([chart, table]) => chart === table));
-  const history = await get(`api/v1/view/charts?${asked.findLast((it) => it.get("experiment") === "ranker")}`);
-  const { lift } = history.arms.find(({ name }) => name === "neural").looks;
-  const widths = lift.upper.map((upper, i) => upper - lift.lower[i]).filter((it) => it > 0);
-  assert.ok(widths.length > 5 && widths.at(-1) < widths[0] / 2, `from ${widths[0]} to ${widths.at(-1)} in ${widths.length} looks`);
+  const narrowed = async () => {
+    const history = await get(`api/v1/view/charts?${asked.findLast((it) => it.get("experiment") === "ranker")}`);
+    const { lift } = history.arms.find(({ name }) => name === "neural").looks;
+    return { history, lift, widths: lift.upper.map((upper, i) => upper - lift.lower[i]).filter((it) => it > 0) };
+  };
+  const { history, lift } = await pollUntil(narrowed, ({ widths }) => widths.length > 5 && widths.at(-1) < widths[0] / 2);
   assert.equal(history.looks.times.length, lift.middle.length);
 
   // Bars have one scale: each number has one place, and more lies further to the right.

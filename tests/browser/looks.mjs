@@ -142,7 +142,7 @@ await withPage(url, options, async (page, objections) => {
   console.log("look again");
   await pollUntil(() => words(of("decision", "neural")), (said) => said === "Better");
   assert.equal((await line("neural"))[0], "promote: MRR@5 is better, p = 0.02, decided on day 7");
-  // A decided lift is that of the sentence. The latest one is among the facts.
+  // A decided lift is the same as in the sentence. The latest one is among the facts.
   assert.deepEqual((await cells("neural", "mrr@5")).slice(2, 5), ["+10.0%", "+1.0% to +19.0%", "0.020"]);
   assert.equal(await words(of("facts", "neural").locator("li").first()), "MRR@5 is shown as decided on 2025-11-18. The latest analysis: +12.0% (−4.0% to +28.0%).");
   assert.equal(await locate("held").first().isVisible(), false, "looks keep up");

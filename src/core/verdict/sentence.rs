@@ -664,7 +664,7 @@ impl<'a> ComparedLook<'a> {
         });
         let values = values.unwrap_or_default();
         let of = [arm, self.control()].map(|arm| self.sizes.get(arm));
-        // An experiment is planned in users. Lists stand in only while users are not counted.
+        // An experiment is planned in users. Lists are counted instead while users are unknown.
         let users = of.map(|size| size.and_then(|size| size.users));
         let ([own, of_control], noun) = match users {
             [Some(own), Some(of_control)] => ([own, of_control], "user"),
