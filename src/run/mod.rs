@@ -244,8 +244,8 @@ impl Daemon {
         })
     }
 
-    /// Takes over the descriptions of experiments. Re-reads the catalogue and the files of `[http]` in the background, at the
-    /// paths in `config`. A catalogue or TLS can be neither added nor removed this way.
+    /// Applies new descriptions of experiments. Re-reads the catalogue and the files of `[http]` in the background, at the paths
+    /// in `config`. A catalogue or TLS can be neither added nor removed this way.
     pub fn reload(&self, config: &Config) {
         self.exporter.about.replace(config);
         if let (Some(reloader), Some(path)) = (&self.reloader, &config.catalog) {

@@ -1,4 +1,4 @@
-//! Facts about the numbers that come from no event: descriptions of experiments, and whether the traffic is simulated.
+//! Facts about the numbers that do not come from events: descriptions of experiments, and whether the traffic is simulated.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -24,7 +24,7 @@ impl About {
         }
     }
 
-    /// Takes over the descriptions of a configuration.
+    /// Replaces the descriptions with those in a configuration.
     pub fn replace(&self, config: &Config) {
         let mut descriptions = self.descriptions.write().unwrap_or_else(PoisonError::into_inner);
         *descriptions = Arc::new(config.about_experiments.clone());

@@ -22,7 +22,7 @@ use crate::board::snapshot::{ArmSnapshot, Snapshot, Timeline};
 use crate::settings::{AboutExperiment, WindowSpan};
 use crate::telemetry::StreamStatus;
 
-/// Choice of a request.
+/// Options of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ApiChoice {
     pub scope: Scope,

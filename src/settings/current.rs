@@ -229,8 +229,8 @@ fn of_free_name(
     settings.collect()
 }
 
-/// Returns the settings of an experiment in the order of the sample: all of them with a control, otherwise those that need
-/// none.
+/// Returns the settings of an experiment in the order of the sample: all of them with a control, otherwise only those that do
+/// not need one.
 fn of_experiment(
     name: &str,
     written: &Table,

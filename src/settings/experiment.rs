@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::Config;
 
-/// Description and owner of an experiment, for its readers.
+/// Description and owner of an experiment, for readers of the page and of the JSON.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct AboutExperiment {
     #[serde(skip_serializing_if = "Option::is_none")]

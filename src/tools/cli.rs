@@ -86,9 +86,9 @@ pub enum Command {
     /// Estimate how long an experiment must run, from past events or a running daemon
     ///
     /// Estimates from the variance in the files how many days are needed to find the smallest effect that matters, with 80% power:
-    /// to stop any time, to decide on a planned day (fixed end, recommended), and to decide strictly in any week. Name
-    /// future arms in --shares: an arm that is not in the files yet is assumed to vary like the control. Weeks are whole, because
-    /// weekdays differ.
+    /// if you can stop in any week (stop any time), decide on a planned day (fixed end, recommended), or judge each arm on its own
+    /// every week (strict). Name future arms in --shares: an arm that is not in the files yet is assumed to vary like the control.
+    /// Weeks are whole, because weekdays differ.
     ///
     /// With --from, the estimate uses a running daemon's looks at every experiment with a control.
     #[command(
@@ -166,7 +166,7 @@ pub fn parse() -> Result<Cli, clap::Error> {
     Ok(cli)
 }
 
-/// Refuses simulated arms that only exist, or fit together, by several flags.
+/// Refuses flags that are invalid only together, such as `--shares` with an arm that `--arms` does not have.
 fn refuse_traffic(command: &mut clap::Command, parsed: &Command) -> Result<(), clap::Error> {
     let (name, traffic) = match parsed {
         Command::Demo(args) => ("demo", &args.traffic),

@@ -58,7 +58,7 @@ await withPage(url, options, async (page, objections) => {
   assert.deepEqual(await line("base"), ["", "2,000", "12,345"]);
   assert.equal(await of("comparison", "neural").locator(".line svg").isVisible(), false);
   for (const arm of ["blend", "neural", "shadow"]) await of("fold", arm).click();
-  // The address has it.
+  // The address has the open arms.
   assert.equal(hash().unfolded, "ranker/blend,ranker/neural,ranker/shadow");
   // In another window a table of counts is above, with a plain difference.
   const difference = (arm, metric) => words(locate("difference", { arm, metric }));

@@ -1,4 +1,4 @@
-// Opens the live page of an experiment whose arms are compared, and asks values why they are what they are.
+// Opens the live page of an experiment whose arms are compared, and clicks on values for their explanations.
 //
 //   why.mjs URL HOSTILE
 
@@ -8,7 +8,7 @@ import { PATIENCE, checkAccessibility, checkWidth, hands, pollUntil, withPage } 
 
 const [url, hostile] = process.argv.slice(2);
 
-/** Runs in the page before its own scripts. Takes the parts from the values of the arm `shadow`, as after a change of shares. */
+/** Runs in the page before its own scripts. Removes the parts of the values of the arm `shadow`, as after a change of shares. */
 function spanEpochs() {
   const Native = globalThis.EventSource;
   globalThis.EventSource = class extends Native {
@@ -42,7 +42,7 @@ await withPage(`${url}#view=both`, options, async (page, objections) => {
   assert.equal(await words(".parts"), "2,800 (sum of reciprocal ranks in the top 5) ÷ 10,000 lists = 0.2800");
   assert.equal(await words(".meaning"), "Mean reciprocal rank: 1 ÷ the first clicked rank in the top k, 0 without one.");
   assert.deepEqual(await box.locator(".compared li").allInnerTexts(), [
-    "Minus the control's value: +0.0300 (−0.0100 to +0.0700).",
+    "Difference from the control: +0.0300 (−0.0100 to +0.0700).",
     "Lift since the start, latest analysis: +12.0% (−4.0% to +28.0%).",
     "Lift in the last 24h alone: +2.0% (−10.0% to +14.0%), an interval for one look.",
   ]);

@@ -127,7 +127,7 @@ days to find 5% with power 80%, from 4.0 days of lists since 2025-11-20T00:00:00
  neural: mrr  0.2500       40.4        11.2    152.7
 
 in whole weeks: stop any time 6 weeks (Thu 1 Jan 2026), fixed end 2 weeks (Thu 4 Dec 2025), strict 22 weeks (Thu 23 Apr 2026) (* as it is tested)
-stop any time: decides in any week; fixed end: mostly on one planned day; strict: in any week, each arm by its own interval
+stop any time: can decide every week; fixed end: mostly on one planned day; strict: every week, each arm by its own interval
 ";
     let plain = |text: &str| {
         text.replace('─', "")

@@ -61,7 +61,7 @@ impl Layout for Spaced {
     const ITEM: &'static [u8] = br#", "item": ""#;
 }
 
-/// Passes the type of a record, up to the request id, and returns the kind that it names.
+/// Reads the type of a record, up to the request id, and returns the kind that it names.
 #[inline(always)]
 fn kind_of_type<L: Layout>(json: &mut Scanner, topic_kind: Option<Kind>) -> Option<Kind> {
     let (kind, _) = L::OF_TYPE.into_iter().find(|(_, start)| json.comes(start))?;

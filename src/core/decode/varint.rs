@@ -1,6 +1,6 @@
 //! Integers of variable length, as Avro and Protobuf write them: seven bits in each byte, the lowest first.
 
-/// Passes an integer of at most 64 bits.
+/// Reads an integer of at most 64 bits and advances `bytes` past it.
 #[inline(always)]
 pub(super) fn take(bytes: &mut &[u8]) -> Option<u64> {
     let (first, rest) = bytes.split_first()?;
@@ -21,7 +21,7 @@ fn longer(bytes: &[u8]) -> Option<(u64, usize)> {
         let word = u64::from_le_bytes(*word);
         let ends = !word & ENDS;
         if ends != 0 {
-            // Bits up to the lowest end are the integer's own. Close the gaps between its sevens, then fourteens, then 28 bits.
+            // A last byte has no high bit. Keep the bits up to the first one, and join groups of 7 bits into 14, then 28, then 56.
             let sevens = word & (ends ^ (ends - 1)) & !ENDS;
             let fourteens = sevens & 0x007f_007f_007f_007f | (sevens & 0x7f00_7f00_7f00_7f00) >> 1;
             let halves = fourteens & 0x0000_3fff_0000_3fff | (fourteens & 0x3fff_0000_3fff_0000) >> 2;
@@ -31,7 +31,7 @@ fn longer(bytes: &[u8]) -> Option<(u64, usize)> {
     }
     let mut number = 0;
     for (n, byte) in bytes.iter().take(10).enumerate() {
-        // The tenth byte has the last bit.
+        // The tenth byte has only the last of the 64 bits.
         if n == 9 && *byte > 1 {
             return None;
         }

@@ -41,7 +41,7 @@ pub struct WindowLook {
     pub lists: f64,
     /// Metrics by id. Intervals hold with 95% whatever the experiment's settings, so that one alerting rule fits all.
     pub metrics: BTreeMap<String, MetricLook>,
-    /// Lifts against the control of the metrics that decide, by id. Their intervals hold with 95%, too.
+    /// Lifts of primary metrics and guardrails over the control, by id. Their intervals hold with 95%, too.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub lifts: BTreeMap<String, SpanLift>,
 }

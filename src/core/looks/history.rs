@@ -20,10 +20,10 @@ const MAX_ALL: usize = 64 * MAX_POINTS;
 /// Most changes of the settings that are kept.
 const MAX_CHANGES: usize = 16;
 
-/// Series of an arm's users, next to those of its metrics. No metric has this id.
+/// Id of the series of an arm's users. No metric has this id.
 const USERS: &str = "users";
 
-/// The primary metrics and the users of an experiment's arms, look by look. Empty without a control, because then there are no primaries.
+/// Primary metrics and users of an experiment's arms, look by look. Empty without a control, because then no metric is primary.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct History {
     /// Event time between two points, ms: the time between looks times a power of two. The last point may come sooner.

@@ -1,4 +1,4 @@
-//! The two sums that a metric's value is the ratio of, and their names.
+//! Numerator and denominator of a metric's value, and their names.
 
 use serde::{Serialize, Serializer};
 
@@ -25,7 +25,7 @@ impl Parts {
     }
 }
 
-/// Writes a count without a decimal point, and any other sum to its last digit.
+/// Writes a count without a decimal point, and any other sum with all its digits.
 fn number<S: Serializer>(sum: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     match *sum as i64 {
         count if count as f64 == *sum => count.serialize(serializer),

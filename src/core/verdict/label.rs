@@ -53,7 +53,7 @@ impl Label {
         })
     }
 
-    /// Returns the words.
+    /// Returns the label's words, such as "Probably harmful".
     pub fn words(self) -> &'static str {
         match self {
             Label::Better => "Better",

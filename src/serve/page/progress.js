@@ -1,5 +1,5 @@
-// Facts besides lifts. One line per experiment: how long it has run, how much of the data for a decision is there, when it ends, and when it was
-// decided. Below an arm: what decides or delays a decision, and its checks.
+// Facts other than lifts. One line per experiment: how long it has run, the share of the data for a decision, when it ends, and when
+// it was decided. Below an arm: the facts that decide or delay a decision, and its checks.
 
 import { $, attribute, keyed, lines, text } from "./document.js";
 import { DECIDED, date, digitsOf, interval, lift, nameOf, number, percentage, probability, some, span } from "./words.js";

@@ -47,7 +47,7 @@ export function startCopying() {
   });
 }
 
-/** Lets a button copy what `section` shows of an experiment. `shown()` returns the experiment. */
+/** Makes a button copy the visible results of an experiment in `section`. `shown()` returns the experiment. */
 export function copyBy(button, section, shown) {
   const name = button.textContent;
   button.addEventListener("click", async () => {
@@ -57,7 +57,7 @@ export function copyBy(button, section, shown) {
   });
 }
 
-/** Writes to the clipboard. Pages without TLS have only the second way. */
+/** Writes to the clipboard. On pages without TLS, only the second way works. */
 async function write(words) {
   try {
     await navigator.clipboard.writeText(words);

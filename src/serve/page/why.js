@@ -1,11 +1,11 @@
-// Why a value is what it is: a button on each value opens a box with the two sums that it is the ratio of, the meaning of its metric,
-// and its difference from the control.
+// Explanation of a value: a button on each value opens a box with its numerator and denominator, the definition of its metric, and
+// its difference from the control.
 
 import { $, attribute, lines, note, placeAt, text } from "./document.js";
 import { count, metricOf, nameOf, namesOfParts, percentage, signed, visible } from "./words.js";
 
-/** Values of an experiment whose shares have changed are no ratio of two sums. */
-const OVER_EPOCHS = "Shares have changed, so this is a mean over the time spans between the changes: in each of them the ratio of two sums, weighted by the lists of both arms.";
+/** If an experiment's shares have changed, its compared values are not the ratio of two sums. */
+const OVER_EPOCHS = "Shares have changed, so this is a mean over the time spans between the changes. Each span has its own ratio of two sums, weighted by the lists of both arms.";
 
 const box = $("#why");
 const facts = new WeakMap(); // button → what it explains
@@ -59,11 +59,11 @@ function draw({ key, arm, value, parts, profile, of: { comparison, analysis } = 
   lines($(".compared", box), isShown ? differences(comparison.metrics[key] ?? {}, analysis, key, metric) : []);
 }
 
-/** The difference from the control, and next to the lift since the start that of the window alone. */
+/** The difference from the control, the lift since the start, and the lift in the last window alone. */
 function differences({ absolute, ...since }, analysis, key, metric) {
   const windows = Object.entries(analysis?.lifts ?? {}).filter(([, lifts]) => lifts[key] !== undefined);
   return [
-    absolute && `Minus the control's value: ${range(absolute.value, absolute, metric.difference)}.`,
+    absolute && `Difference from the control: ${range(absolute.value, absolute, metric.difference)}.`,
     since.lift !== undefined && `Lift since the start, latest analysis: ${range(since.lift, since, percentage)}.`,
     ...windows.map(([name, { [key]: its }]) => `Lift in the last ${name} alone: ${range(its.lift, its, percentage)}, an interval for one look.`),
   ].filter(Boolean);
@@ -71,7 +71,7 @@ function differences({ absolute, ...since }, analysis, key, metric) {
 
 const idOf = (key) => key.split("@")[0];
 
-/** A sum with its name, which begins with a plural unless it is a sum of scores. */
+/** A sum with its name, which starts with a plural unless it is a sum of scores. */
 function part(n, name) {
   if (name.startsWith("sum of ")) return `${n.toLocaleString("en", { maximumFractionDigits: 4 })} (${name})`;
   return `${count(n)} ${n === 1 ? name.replace(/^(\w+)s\b/, "$1") : name}`;

@@ -55,7 +55,7 @@ export const WORDS = {
   control: "The arm that the others are compared with: control under [experiments.NAME] in the configuration, or by default the arm called “control”.",
   uncontrolled: "No arm is called “control”, so there are no differences. Name one as control under [experiments.NAME] in the configuration.",
   last: "Event time from the arm's newest list to the live end.",
-  lists: "Lists served: the sample behind the values, over the whole list.",
+  lists: "Lists served: the sample behind the values, whatever k is.",
   clicks: "Distinct items of these lists that were clicked.",
   users: "Users with these lists, as of the latest analysis.",
 };

@@ -133,7 +133,7 @@ struct ChartedLooks<'a> {
     every_ms: i64,
 }
 
-/// Users since the start, over the arms with a share, or over all arms if none has one.
+/// Users since the start: the sum over the arms with a share, or over all arms if none has one.
 #[derive(Serialize)]
 struct Enrollment<'a> {
     #[serde(flatten)]
@@ -263,7 +263,7 @@ impl ArmHistory {
     }
 }
 
-/// Returns the users of the arms that count, added up. None if they have not been counted.
+/// Returns the sum of the users of the arms that count. None if users have not been counted.
 fn enrollment(look: &ExperimentLook, counts: impl Fn(&str) -> bool) -> Option<Enrollment<'_>> {
     let history = &*look.history;
     let arms = look.arms.keys().filter(|arm| counts(arm));

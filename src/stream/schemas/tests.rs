@@ -1,4 +1,4 @@
-//! What tests of the reader and of the client share.
+//! Helpers shared by the tests of the reader and of the client.
 
 mod client;
 mod reader;

@@ -24,7 +24,7 @@ const LOG_AGAIN: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub struct Membership {
     state: OwnershipState,
-    /// Time of the first answer that the group does not know this member, since the last assignment.
+    /// Time at which the group first answered that it does not know this member, since the last assignment.
     expelled: Option<Duration>,
     left: Option<Duration>,
     pause: Duration,
@@ -197,7 +197,7 @@ mod tests {
         membership.is_known_to_group(false, second(5));
         membership.is_known_to_group(false, second(20));
         assert!(!membership.is_to_rejoin(second(34)));
-        // Other owners were answered later: the group knows this member after all.
+        // A later answer: the group knows this member after all.
         membership.is_known_to_group(true, second(34));
         assert!(!membership.is_to_rejoin(second(60)));
         membership.is_known_to_group(false, second(60));

@@ -49,7 +49,7 @@ impl TrafficArgs {
     /// Creates the simulated world.
     ///
     /// # Errors
-    /// A flag names arms that cannot be simulated, or that no experiment has. The error names the flag.
+    /// If a flag has arms that cannot be simulated or that no experiment has. The error names the flag.
     pub fn world(&self) -> anyhow::Result<World> {
         let mut design = Design::default();
         if !self.arms.is_empty() {
@@ -113,7 +113,7 @@ fn parse_users(text: &str) -> Result<NonZeroU32, String> {
     users.ok_or_else(|| format!("write a whole number from 1 to {MOST_USERS}"))
 }
 
-/// Most arms of an experiment, as many as [`Design::new`] takes.
+/// Maximum number of arms of an experiment, as many as [`Design::new`] takes.
 const MOST_ARMS: usize = 10_000;
 
 fn parse_arms(text: &str) -> Result<ExperimentArms, String> {

@@ -37,7 +37,7 @@ pub fn state(args: &StateArgs) -> anyhow::Result<ExitCode> {
     let Some(stored) = config.state.clone() else {
         error(&match &reading.config.config {
             Some(path) => format!("no state is stored: set state.topic in {}", path.display()),
-            None => "no state is stored: name the configuration with state.topic by --config".to_owned(),
+            None => "no state is stored: use --config with a configuration that sets state.topic".to_owned(),
         });
         return Ok(ExitCode::from(super::BAD_CONFIGURATION));
     };

@@ -149,13 +149,13 @@ fn settings(options: &SimulateOptions, now_ms: i64) -> Result<TrafficSettings> {
 /// Checks that all events of a simulation are valid.
 ///
 /// # Errors
-/// Event time is too long. The error names the options.
+/// If event time leaves the range of valid times. The error names the options.
 pub fn check_times(start_ms: i64, duration_ms: i64, speed: f64) -> Result<()> {
     let ends = [start_ms, start_ms.saturating_add(duration_ms)];
     if !ends.iter().all(|end| EVENT_TIMES_MS.contains(end)) {
         bail!(
-            "with --speed {speed}, --duration leaves the time in which events are valid, September 2001 to November 2286: lower one of \
-             them"
+            "with --speed {speed}, --duration goes beyond the range of valid event times, September 2001 to November 2286: lower one \
+             of them"
         );
     }
     Ok(())

@@ -257,7 +257,7 @@ fn invalid_options_are_refused_with_a_suggestion() {
     let long = |o: &mut SimulateOptions| {
         (o.speed, o.duration) = (1e6, Some(Duration::from_secs(7 * 86_400)));
     };
-    check_refused(long, "--duration leaves the time in which events are valid");
+    check_refused(long, "--duration goes beyond the range of valid event times");
 }
 
 #[test]

@@ -214,7 +214,7 @@ impl<'a> AvroBytes<'a> {
         self.take(n.try_into().ok()?)
     }
 
-    /// Returns the bytes that `behind` has passed.
+    /// Returns the bytes from here to `behind`, a later position in the same record.
     #[inline(always)]
     pub fn before(&self, behind: &AvroBytes<'a>) -> &'a [u8] {
         &self.rest[..self.rest.len() - behind.rest.len()]
@@ -349,7 +349,7 @@ impl<'a> AvroBytes<'a> {
     fn pass_inner(&mut self, id: TypeId) -> Option<()> {
         self.enter()?;
         match self.type_of(id) {
-            // Most values are texts, which need no call.
+            // Most values are texts. They are skipped here without another call.
             AvroType::Text => self.sized().map(drop)?,
             _ => self.pass(id)?,
         }

@@ -387,7 +387,7 @@ fn checked_id(text: &[u8]) -> Option<&[u8]> {
     (is_id && (is_ascii(text) || std::str::from_utf8(text).is_ok())).then_some(text)
 }
 
-/// Takes a part from a text.
+/// Stores the part of an event that a text contains.
 #[inline(always)]
 fn part_of_text<'a>(
     part: EventPart,

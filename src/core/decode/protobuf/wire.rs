@@ -81,7 +81,7 @@ impl<'a> Wire<'a> {
         true
     }
 
-    /// Passes the value behind a tag.
+    /// Skips the value after a tag.
     #[inline(always)]
     pub fn pass(&mut self, tag: u32) -> Option<()> {
         match wire_type(tag) {

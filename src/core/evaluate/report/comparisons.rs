@@ -100,7 +100,7 @@ type Cells = [String; 7];
 /// Rows of the table, each with its name.
 type Rows = Vec<(String, Cells)>;
 
-/// Most arms that are named in a hint.
+/// Maximum number of arms named in a hint.
 const MOST_IN_HINT: usize = 5;
 
 impl<'a> ComparedExperiment<'a> {
@@ -207,7 +207,7 @@ impl<'a> ComparedExperiment<'a> {
         self.comparison.report.arms.keys().map(String::as_str)
     }
 
-    /// Returns the table. Rows of one metric are adjacent, and metrics that decide come first.
+    /// Returns the table: counts, then metrics, those that decide first. Rows of one metric are adjacent.
     fn grid(&self) -> Grid {
         let settings = &self.comparison.settings;
         let mut rows = self.counts();
@@ -244,7 +244,7 @@ impl<'a> ComparedExperiment<'a> {
         }
     }
 
-    /// Returns a row for each arm. Only the first one has a name, so that the rows of a metric are seen as a group.
+    /// Returns a row for each arm. Only the first one has a name, so that the rows of a metric read as a group.
     fn rows(&self, name: &str, cells: impl Fn(&'a str, &'a ArmReport) -> [String; 6]) -> Rows {
         let arms = self.comparison.report.arms.iter().enumerate();
         arms.map(|(index, (arm, report))| {

@@ -22,7 +22,7 @@ const CLOSED: &str = "http://127.0.0.1:1";
 /// Schema that refers to the other.
 const OUTER: &str = r#"{"type":"record","name":"Outer","fields":[{"name":"list","type":"List"}]}"#;
 
-/// Answers by path, and what was asked.
+/// Answers by path, and the requests so far.
 #[derive(Default)]
 struct Book {
     pages: Mutex<HashMap<String, String>>,

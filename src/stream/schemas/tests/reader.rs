@@ -92,7 +92,7 @@ fn a_file_reads_records_with_and_without_framing() {
     for record in [b"\x04r7".to_vec(), framed(7), glue] {
         assert_eq!(json(reader.locate(&record, &NoHeaders)), r#"{"id":"r7"}"#);
     }
-    // An empty id begins like a prefix.
+    // An empty id starts like a prefix.
     assert_eq!(json(reader.locate(&[0], &NoHeaders)), r#"{"id":""}"#);
     let other = [&[0xc3, 1][..], &[7; 8], &[4], b"r7"].concat();
     assert!(matches!(

@@ -357,7 +357,7 @@ fn hides_settled_numbers_until_an_order_to_restore_is_obeyed() {
     assert_eq!(stage.total(View::Settled), more);
 }
 
-/// A client that misses its own expulsion would keep its instance without partitions until somebody restarts it.
+/// A client that misses its own expulsion would leave its instance without partitions until a restart.
 #[test]
 fn an_expelled_member_whose_client_does_not_notice_joins_the_group_again() {
     let (mut stage, mut keeper) = kept();
@@ -385,7 +385,7 @@ fn an_expelled_member_whose_client_does_not_notice_joins_the_group_again() {
     assert!(rejoins(10));
 }
 
-/// Answers the question whether the group knows this member.
+/// Answers whether the group knows this member.
 #[track_caller]
 fn answer_commit(stage: &mut Stage, is_known: bool) {
     let asked = stage.questions.iter().find_map(|question| match question {

@@ -87,7 +87,7 @@ fn date(ms: i64) -> Option<String> {
 }
 
 /// Meaning of the columns.
-const LEGEND: &str = "stop any time: decides in any week; fixed end: mostly on one planned day; strict: in any week, each arm by its own interval";
+const LEGEND: &str = "stop any time: can decide every week; fixed end: mostly on one planned day; strict: every week, each arm by its own interval";
 
 /// Returns a design in words.
 fn words(design: TestDesign) -> &'static str {

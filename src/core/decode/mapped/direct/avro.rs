@@ -1,4 +1,4 @@
-//! Fast path through records of Avro.
+//! Fast path for Avro records.
 
 use super::super::super::avro::{AvroBytes, AvroField, AvroObject, AvroSchema, AvroType, TypeId};
 use super::super::super::hash::Hashes;
@@ -41,7 +41,7 @@ impl Place {
 }
 
 impl Direct {
-    /// Reads a record of Avro.
+    /// Reads an Avro record.
     pub fn avro(
         &self,
         schema: &AvroSchema,
@@ -117,7 +117,7 @@ impl Direct {
                 if items.len() > most {
                     return None;
                 }
-                // Short lengths are ASCII too, so one look at the whole block is enough for most lists.
+                // Lengths below 64 are ASCII bytes too, so one check of the whole block is enough for most lists.
                 if !block.before(&own).is_ascii() {
                     block.check_texts(n)?;
                 }

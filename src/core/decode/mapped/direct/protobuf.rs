@@ -227,7 +227,7 @@ impl ProtobufPlan {
                 }
                 Action::TakeText(part, of) => {
                     let text = wire.sized()?;
-                    // It may count as absent.
+                    // An empty text may count as absent.
                     if text.is_empty() {
                         return None;
                     }
@@ -421,7 +421,7 @@ fn text_items(tag: u32, wire: &mut Wire, reader: &mut DirectReader) -> Option<()
             }
         }
     }
-    // Tags and lengths of one byte are ASCII too, so one look at the bytes of all items is enough for most lists.
+    // Tags and lengths of one byte are ASCII too, so one check of the bytes of all items is enough for most lists.
     if !all[..all.len() - own.rest.len()].is_ascii() {
         check_texts(tag, *wire)?;
     }
@@ -429,7 +429,7 @@ fn text_items(tag: u32, wire: &mut Wire, reader: &mut DirectReader) -> Option<()
     reader.check_items()
 }
 
-/// Checks a text, and those that follow it at once.
+/// Checks that a text, and all texts with the same tag directly after it, are UTF-8.
 #[inline(never)]
 fn check_texts(tag: u32, mut wire: Wire) -> Option<()> {
     loop {
