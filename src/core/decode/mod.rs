@@ -25,6 +25,7 @@ mod time;
 mod user_key;
 mod usual;
 mod value;
+mod varint;
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -7,6 +7,7 @@ use std::fmt;
 use serde_json::{Map, Value as Json};
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::super::mapped::{AvroPlan, Plans};
 use super::super::name::name_hash;
 use super::super::value::Notation;
 use super::fingerprint::fingerprints;
@@ -22,6 +23,7 @@ pub struct AvroSchema {
     /// Types whose values have no bytes.
     are_empty: Vec<bool>,
     root: TypeId,
+    plans: Plans<AvroPlan>,
 }
 
 /// Index of a type in its schema. Types may contain themselves.
@@ -109,6 +111,7 @@ impl AvroSchema {
             types: types.collect(),
             are_empty: parser.are_empty,
             root,
+            plans: Plans::default(),
         })
     }
 
@@ -131,6 +134,10 @@ impl AvroSchema {
 
     pub(in super::super) fn hash(&self) -> u64 {
         self.hash
+    }
+
+    pub(in super::super) fn plans(&self) -> &Plans<AvroPlan> {
+        &self.plans
     }
 
     pub(in super::super) fn root(&self) -> TypeId {

@@ -3,6 +3,7 @@
 //! It returns `None` for anything unusual, and the record is then read by [`Mapped::read`](super::Mapped::read), which is
 //! authoritative. Most shapes have this path; `Direct::new` lists the exceptions.
 
+mod avro;
 mod cells;
 mod outline;
 mod plan;
@@ -13,6 +14,7 @@ use std::ops::Range;
 
 use xxhash_rust::xxh3::xxh3_64;
 
+pub(in super::super) use self::avro::AvroPlan;
 pub use self::cells::{Cell, CellDigits, CellForm, CellPart, CellReader};
 use self::outline::FoundValue;
 pub use self::outline::Outlines;
@@ -25,7 +27,7 @@ use super::super::scan::Scanner;
 use super::super::shape::Shape;
 use super::super::short_hash::is_ascii;
 use super::super::value::Value;
-use super::super::{MAX_ID_BYTES, avro, check_topic, range};
+use super::super::{MAX_ID_BYTES, check_topic, range};
 use super::tree::{Node, Tree};
 use super::{Field, MappedFields, N_FIELDS};
 use crate::engine::event::{Batch, Body, Click, Kind, Served};
@@ -190,22 +192,6 @@ impl Direct {
         json.is_at_end().then(|| outlines.learn(payload))
     }
 
-    /// Reads a record of Avro.
-    pub fn avro(
-        &self,
-        record: avro::AvroObject,
-        topic_kind: Option<Kind>,
-        reader: &mut DirectReader,
-    ) -> Option<Body> {
-        let mut found = Found::default();
-        let (fields, mut bytes) = record.fields()?;
-        self.avro_record(&self.record, fields, &mut bytes, &mut found, reader)?;
-        match bytes.is_at_end() {
-            true => found.body(topic_kind, ArmsBy::Key, reader),
-            false => None,
-        }
-    }
-
     fn json_object<'a>(
         &self,
         places: &[Place],
@@ -313,114 +299,6 @@ impl Direct {
         found.items = Some(range(start, reader.batch.items.len()));
         Some(())
     }
-
-    fn avro_record<'a>(
-        &self,
-        places: &[Place],
-        fields: &'a [avro::AvroField],
-        bytes: &mut avro::AvroBytes<'a>,
-        found: &mut Found<'a>,
-        reader: &mut DirectReader,
-    ) -> Option<()> {
-        for field in fields {
-            let Some(place) = place_of(places, field) else {
-                bytes.pass(field.of)?;
-                continue;
-            };
-            let id = bytes.within_unions(field.of)?;
-            match (&place.leads, bytes.type_of(id)) {
-                (Leads::Below(_), avro::AvroType::Null) => {}
-                (Leads::Below(places), avro::AvroType::Record(fields)) => {
-                    bytes.enter()?;
-                    self.avro_record(places, fields, bytes, found, reader)?;
-                    bytes.leave();
-                }
-                (Leads::Below(_), _) => return None,
-                (Leads::To(part, _), avro::AvroType::Null) if part.may_be_null() => {}
-                (Leads::To(EventPart::Items, _), avro::AvroType::Array(of)) => {
-                    let start = reader.batch.items.len();
-                    self.avro_items(*of, bytes, reader)?;
-                    found.items = Some(range(start, reader.batch.items.len()));
-                }
-                (Leads::To(part, of), _) => part_of_value(*part, *of, bytes.value(id)?, found, reader)?,
-            }
-        }
-        Some(())
-    }
-
-    #[inline(never)]
-    fn avro_items(
-        &self,
-        of: avro::TypeId,
-        bytes: &mut avro::AvroBytes,
-        reader: &mut DirectReader,
-    ) -> Option<()> {
-        let hash = reader.hash;
-        let items = &mut reader.batch.items;
-        let most = items.len() + reader.max_items;
-        let mut own = *bytes;
-        if let avro::AvroType::Text = own.type_of(of) {
-            loop {
-                let n = own.block()?;
-                if n == 0 {
-                    break;
-                }
-                for _ in 0..n {
-                    let id = own.sized()?;
-                    if !is_ascii(id) {
-                        std::str::from_utf8(id).ok()?;
-                    }
-                    items.push(hash.checked_item(id)?);
-                }
-                if items.len() > most {
-                    return None;
-                }
-            }
-        } else {
-            let mut n_left = 0;
-            own.enter()?;
-            while own.has_next(Some(of), &mut n_left)? {
-                let id = own.within_unions(of)?;
-                let item = match own.type_of(id) {
-                    avro::AvroType::Record(fields) => avro_item(&self.item, fields, &mut own, &hash)?,
-                    _ => item_of(own.value(id)?, &hash)?,
-                };
-                items.push(item);
-                if items.len() > most {
-                    return None;
-                }
-            }
-            own.leave();
-        }
-        *bytes = own;
-        Some(())
-    }
-}
-
-#[inline(always)]
-fn place_of<'p>(places: &'p [Place], field: &avro::AvroField) -> Option<&'p Place> {
-    let mut places = places.iter();
-    places.find(|place| place.hash == field.hash && place.name == field.name)
-}
-
-/// Returns the hash of an item that is a record.
-fn avro_item(
-    places: &[Place],
-    fields: &[avro::AvroField],
-    bytes: &mut avro::AvroBytes,
-    hash: &Hashes,
-) -> Option<u64> {
-    let mut item = None;
-    for field in fields {
-        match place_of(places, field) {
-            None => bytes.pass(field.of)?,
-            Some(Place {
-                leads: Leads::To(..), ..
-            }) => item = Some(item_of(bytes.value(field.of)?, hash)?),
-            Some(_) => return None,
-        }
-    }
-    item
 }
 
 /// Takes a part from a value that is not JSON.
@@ -507,6 +385,23 @@ fn id_of(value: Value<'_>) -> Option<&[u8]> {
 fn checked_id(text: &[u8]) -> Option<&[u8]> {
     let is_id = (1..=MAX_ID_BYTES).contains(&text.len());
     (is_id && (is_ascii(text) || std::str::from_utf8(text).is_ok())).then_some(text)
+}
+
+/// Takes a part from a text.
+#[inline(always)]
+fn part_of_text<'a>(
+    part: EventPart,
+    of: [bool; 2],
+    text: &'a [u8],
+    found: &mut Found<'a>,
+    reader: &DirectReader,
+) -> Option<()> {
+    match part {
+        EventPart::Id => set(&mut found.ids, of, checked_id(text)?),
+        EventPart::User => set(&mut found.users, of, checked_id(text)?),
+        part => part_of_value(part, of, Value::Text(text), found, reader)?,
+    }
+    Some(())
 }
 
 #[inline(always)]

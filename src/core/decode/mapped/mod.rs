@@ -17,14 +17,13 @@ use serde::de::IgnoredAny;
 pub(super) use self::composite::CompositeId;
 use self::composite::FurtherIds;
 use self::direct::Direct;
+pub(super) use self::direct::{AvroPlan, DirectReader, Plans, ProtobufPlan};
 pub use self::direct::{Cell, CellDigits, CellForm, CellPart, CellReader, Outlines};
-pub(super) use self::direct::{DirectReader, Plans, ProtobufPlan};
 pub use self::explain::{DecidingField, Explained};
 pub use self::further::FurtherFields;
 use self::items::InItems;
 use self::row::InRow;
 use self::tree::{MAX_PATHS, PathResult, Tree};
-use super::avro;
 use super::hash::Hashes;
 use super::no_user::NoUser;
 use super::scan::Scanner;
@@ -416,10 +415,7 @@ impl Mapped {
         let direct = self.direct()?;
         match record.schema {
             None => direct.json(record.bytes, topic_kind, reader),
-            Some(Schema::Avro(schema)) => {
-                let record = avro::AvroObject::of_payload(schema, record.bytes).ok()?;
-                direct.avro(record, topic_kind, reader)
-            }
+            Some(Schema::Avro(schema)) => direct.avro(schema, record.bytes, topic_kind, reader),
             Some(Schema::Protobuf(schema)) => direct.protobuf(schema, record.bytes, topic_kind, reader),
         }
     }

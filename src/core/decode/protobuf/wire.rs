@@ -1,5 +1,6 @@
 //! Wire format: tags, integers of variable length, and lengths. The bytes may be damaged, so everything is checked.
 
+use super::super::varint;
 use super::MAX_DEPTH;
 
 /// Value as it is encoded, before its type gives it a meaning.
@@ -47,16 +48,7 @@ impl<'a> Wire<'a> {
     /// Integer of at most 64 bits.
     #[inline(always)]
     pub fn varint(&mut self) -> Option<u64> {
-        let (first, rest) = self.rest.split_first()?;
-        self.rest = rest;
-        match *first < 0x80 {
-            true => Some(u64::from(*first)),
-            false => {
-                let (number, rest) = long_varint(*first, self.rest)?;
-                self.rest = rest;
-                Some(number)
-            }
-        }
+        varint::take(&mut self.rest)
     }
 
     #[inline(always)]
@@ -87,6 +79,15 @@ impl<'a> Wire<'a> {
         };
         self.rest = rest;
         true
+    }
+
+    /// Passes the value behind a tag.
+    #[inline(always)]
+    pub fn pass(&mut self, tag: u32) -> Option<()> {
+        match wire_type(tag) {
+            SIZED => self.sized().map(drop),
+            _ => self.raw(tag).map(drop),
+        }
     }
 
     /// Reads the value behind a tag.
@@ -122,22 +123,6 @@ impl<'a> Wire<'a> {
             }
         }
     }
-}
-
-#[inline(never)]
-fn long_varint(first: u8, rest: &[u8]) -> Option<(u64, &[u8])> {
-    let mut number = u64::from(first & 0x7f);
-    for (n, byte) in rest.iter().take(9).enumerate() {
-        // The tenth byte has the last bit.
-        if n == 8 && *byte > 1 {
-            return None;
-        }
-        number |= u64::from(byte & 0x7f) << (7 * (n + 1));
-        if *byte < 0x80 {
-            return Some((number, &rest[n + 1..]));
-        }
-    }
-    None
 }
 
 #[inline(always)]

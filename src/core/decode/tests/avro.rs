@@ -353,6 +353,29 @@ fn ids_are_their_usual_text() {
     }
 }
 
+#[test]
+fn items_are_text_of_any_length_in_utf_8() {
+    let of = json!({"type": "array", "items": "string"});
+    let read = |bytes: &[u8]| list_with_field("items", &of, bytes, &Shape::default());
+    for middle in ["item-2", "grün", &"x".repeat(70), &"x".repeat(1_000)] {
+        let texts = ["item-1", middle, "item-3"];
+        let mut bytes = bytes_of_block(&texts);
+        let Read::List { items, .. } = read(&bytes) else {
+            panic!("a list: {middle}");
+        };
+        assert_eq!(items, texts.map(|item| hash().item(item.as_bytes())));
+        for text in texts {
+            let start = bytes
+                .windows(text.len())
+                .position(|bytes| bytes == text.as_bytes());
+            let end = start.expect("it is there") + text.len();
+            let byte = std::mem::replace(&mut bytes[end - 1], 0xff);
+            assert_eq!(read(&bytes), Read::Invalid(Reason::Malformed), "{text}");
+            bytes[end - 1] = byte;
+        }
+    }
+}
+
 fn bytes_of_block(texts: &[&str]) -> Vec<u8> {
     let mut all = Vec::new();
     long(texts.len() as i64, &mut all);

@@ -473,6 +473,7 @@ fn ids_are_their_usual_text() {
 #[test]
 fn items_are_packed_or_not_and_an_absent_list_is_empty() {
     let shape = Shape::default();
+    let long = &"x".repeat(200)[..];
     let group = [
         vec![9 << 3 | 3],
         sized(1, "x"),
@@ -491,6 +492,17 @@ fn items_are_packed_or_not_and_an_absent_list_is_empty() {
             "repeated string items = 1;",
             [sized(1, "a"), group, sized(1, "b")].concat(),
             &["a", "b"],
+        ),
+        (
+            "repeated string items = 1;",
+            ["a", "grün", long, "b"].map(|item| sized(1, item)).concat(),
+            &["a", "grün", long, "b"],
+        ),
+        // Its tag has two bytes.
+        (
+            "repeated string items = 16;",
+            ["a", "grün", long, "b"].map(|item| sized(16, item)).concat(),
+            &["a", "grün", long, "b"],
         ),
         ("repeated int64 items = 1;", sized(1, [7, 0xac, 2]), &["7", "300"]),
         (
@@ -528,6 +540,16 @@ fn items_are_packed_or_not_and_an_absent_list_is_empty() {
     }
     for (declared, bytes, reason) in [
         ("repeated string items = 1;", sized(1, ""), Reason::IdLength),
+        (
+            "repeated string items = 1;",
+            [sized(1, "item-1"), sized(1, b"item-\xff"), sized(1, "item-3")].concat(),
+            Reason::Malformed,
+        ),
+        (
+            "repeated string items = 16;",
+            [sized(16, "item-1"), sized(16, b"item-\xff")].concat(),
+            Reason::Malformed,
+        ),
         (
             "repeated int64 items = 1;",
             sized(1, [7, 0x80]),

@@ -7,11 +7,11 @@ use super::super::super::hash::Hashes;
 use super::super::super::protobuf::{
     Extent, FieldType, Meaning, MessageType, ProtobufField, ProtobufSchema, Raw, Rule, Types, Wire,
 };
-use super::super::super::short_hash::is_ascii;
 use super::super::super::value::Value;
 use super::super::super::{range, time};
 use super::{
-    ArmsBy, Direct, DirectReader, EventPart, Found, Leads, Place, checked_id, item_of, part_of_value, set,
+    ArmsBy, Direct, DirectReader, EventPart, Found, Leads, Place, checked_id, item_of, part_of_text,
+    part_of_value, set,
 };
 use crate::engine::event::{Body, Kind};
 
@@ -181,7 +181,7 @@ impl ProtobufPlan {
             let before = wire;
             let (tag, step) = plan.next(&mut wire)?;
             let Some(step) = step else {
-                wire.raw(tag)?;
+                wire.pass(tag)?;
                 continue;
             };
             let is_first = seen & step.bit == 0;
@@ -212,15 +212,13 @@ impl ProtobufPlan {
                     if is_first {
                         experiments_start = all.len() - before.rest.len();
                     }
-                    wire.raw(tag)?;
+                    wire.pass(tag)?;
                     let bytes = &all[experiments_start..all.len() - wire.rest.len()];
                     found.experiments = Some(step.extent(types, bytes).value());
                 }
                 // It must be merged, or overrides another value.
                 _ if !is_first => return None,
-                Action::Override => {
-                    wire.raw(tag)?;
-                }
+                Action::Override => wire.pass(tag)?,
                 Action::Enter(inner) => {
                     let (Raw::Sized(bytes) | Raw::Group(bytes)) = wire.raw(tag)? else {
                         return None;
@@ -229,13 +227,11 @@ impl ProtobufPlan {
                 }
                 Action::TakeText(part, of) => {
                     let text = wire.sized()?;
-                    match part {
-                        EventPart::Id => set(&mut found.ids, of, checked_id(text)?),
-                        EventPart::User => set(&mut found.users, of, checked_id(text)?),
-                        // It may count as absent.
-                        _ if text.is_empty() => return None,
-                        part => part_of_value(part, of, Value::Text(text), found, reader)?,
+                    // It may count as absent.
+                    if text.is_empty() {
+                        return None;
                     }
+                    part_of_text(part, of, text, found, reader)?;
                 }
                 Action::TakeMs(of) => {
                     // An invalid time may still count as absent.
@@ -323,9 +319,14 @@ impl MessagePlan {
     /// Passes a tag, and returns the step of its field.
     #[inline(always)]
     fn next(&self, wire: &mut Wire) -> Option<(u32, Option<&Step>)> {
-        if let Some(index) = self.short.get(usize::from(*wire.rest.first()?)) {
-            let tag = wire.tag()?;
-            return Some((tag, self.steps.get(usize::from(*index).wrapping_sub(1))));
+        let (first, rest) = wire.rest.split_first()?;
+        // No field has the number 0.
+        if let (Some(index), 8..) = (self.short.get(usize::from(*first)), *first) {
+            wire.rest = rest;
+            return Some((
+                u32::from(*first),
+                self.steps.get(usize::from(*index).wrapping_sub(1)),
+            ));
         }
         let tag = wire.tag()?;
         let step = self.long.iter().find(|(long, _)| *long == tag);
@@ -340,9 +341,7 @@ impl MessagePlan {
         while !wire.is_at_end() {
             let (tag, step) = self.next(&mut wire)?;
             match step.map(|step| step.action) {
-                None => {
-                    wire.raw(tag)?;
-                }
+                None => wire.pass(tag)?,
                 Some(_) if item.is_some() => return None,
                 Some(Action::TakeText(..)) => item = Some(hash.item(checked_id(wire.sized()?)?)),
                 Some(Action::Take(..)) => {
@@ -407,12 +406,10 @@ impl Step {
 fn text_items(tag: u32, wire: &mut Wire, reader: &mut DirectReader) -> Option<()> {
     let hash = reader.hash;
     let items = &mut reader.batch.items;
+    let all = wire.rest;
     let mut own = *wire;
     loop {
         let id = own.sized()?;
-        if !is_ascii(id) {
-            std::str::from_utf8(id).ok()?;
-        }
         items.push(hash.checked_item(id)?);
         // Usually the tag is one byte.
         match own.rest {
@@ -424,8 +421,23 @@ fn text_items(tag: u32, wire: &mut Wire, reader: &mut DirectReader) -> Option<()
             }
         }
     }
+    // Tags and lengths of one byte are ASCII too, so one look at the bytes of all items is enough for most lists.
+    if !all[..all.len() - own.rest.len()].is_ascii() {
+        check_texts(tag, *wire)?;
+    }
     *wire = own;
     reader.check_items()
+}
+
+/// Checks a text, and those that follow it at once.
+#[inline(never)]
+fn check_texts(tag: u32, mut wire: Wire) -> Option<()> {
+    loop {
+        std::str::from_utf8(wire.sized()?).ok()?;
+        if !wire.comes(tag) {
+            return Some(());
+        }
+    }
 }
 
 #[inline(never)]
