@@ -257,8 +257,8 @@ function cell({ name }) {
   return {
     node,
     draw({ words, explained, value, span, bar, edge }) {
-      if (explained) drawValue(said, explained);
-      else text(said, words);
+      if (explained?.value !== undefined) drawValue(said, explained);
+      else text(said, words ?? "");
       attribute(node, "data-value", value);
       attribute(node, "colspan", span);
       if (bar) drawBar($("svg", node), bar, edge);
