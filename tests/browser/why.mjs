@@ -57,8 +57,8 @@ await withPage(`${url}#view=both`, options, async (page, objections) => {
   await button(hostile, "mrr").click();
   assert.equal(await box.isVisible(), false, "a second click closes it");
 
-  // The rows of the analysis explain the same values.
-  await page.locator("[data-testid=comparison][data-arm=blend] [data-metric='mrr@5'] [data-column=arm] button").click();
+  // The lines of the analysis explain the same values.
+  await page.locator("[data-testid=comparison][data-arm=blend] [data-column=arm] button").click();
   assert.equal(await words("#why-of"), "MRR@5 of blend");
   assert.equal(await words(".parts"), "2,800 (sum of reciprocal ranks in the top 5) ÷ 10,000 lists = 0.2800");
   await box.locator("button").click();
