@@ -86,11 +86,13 @@ fn a_certificate_is_reread_when_it_changes_and_at_sighup() {
         is_trusted_by(daemon, &other).then_some(())
     });
     assert!(!is_trusted_by(&daemon, &authority));
-    assert!(
+    // The log is written by a thread of its own.
+    daemon.wait_until("the reload to be logged", |daemon| {
         daemon
             .log()
             .contains("reloaded the certificate: it is valid until 2100-01-01")
-    );
+            .then_some(())
+    });
 }
 
 /// Returns the output of `run` and `check` for a configuration with these lines below `[http]`.
