@@ -38,6 +38,9 @@ await withPage(`${url}#window=1h&k=10&sort=name&unfolded=layout,ranker,ranker/bl
   await state("ready");
   await hands(page).settled();
   assert.equal(asked.filter((it) => it.get("experiment") === "ranker").length, 0);
+  // Until then, a full-page picture or a print shows a sentence and a choice instead of an empty box.
+  assert.equal(await charts.locator("[data-testid=charts-as-of]").innerText(), "Charts are drawn once they are in view.");
+  assert.notEqual(await charts.locator("select").inputValue(), "");
   await page.setViewportSize(options.viewport);
   // What stands above grows meanwhile, and charts out of sight are not drawn.
   const isDrawn = async () => {

@@ -94,6 +94,7 @@ class Charts {
     if (this.#section.hidden) return;
     this.#section.open = this.#isOpen();
     if (this.#isInSight) this.#refresh();
+    else if (this.#section.open) this.#drawChoice();
     this.#drawAge();
   }
 
@@ -111,16 +112,19 @@ class Charts {
     if (this.#experiment !== null && !this.#section.hidden) this.#refresh();
   }
 
-  /** Shows the analysis of the charts, which may be older than the sentence while they are out of sight. */
+  /** Shows the analysis of the charts, which may be older than the sentence while they are out of sight. Before that, nothing is drawn. */
   #drawAge() {
     const [shown, latest] = [this.#answer?.looks?.times.at(-1), this.#experiment.looks?.as_of];
     const isOlder = shown < latest;
-    note($("[data-testid=charts-as-of]", this.#section), shown === undefined ? "" : `As of the analysis of ${moment(shown)}${isOlder ? `, older than the one above of ${moment(latest)}` : ""}.`);
+    const unseen = this.#answer === null && !this.#isInSight ? "Charts are drawn once they are in view." : "";
+    note($("[data-testid=charts-as-of]", this.#section), shown === undefined ? unseen : `As of the analysis of ${moment(shown)}${isOlder ? `, older than the one above of ${moment(latest)}` : ""}.`);
   }
 
   seen(isInSight) {
     this.#isInSight = isInSight;
-    if (isInSight && this.#experiment !== null) this.#refresh();
+    if (this.#experiment === null) return;
+    if (isInSight) this.#refresh();
+    this.#drawAge();
   }
 
   #arms() {
