@@ -75,7 +75,7 @@ const CHECKS = {
     const reasons = [await reason("neural"), await reason("blend")];
     assert.match(reasons[0], /^promote: /);
     assert.match(reasons[1], /^also passes, not compared with neural: /);
-    assert.equal(await words(of("progress")), "8.2 days since the start · decided 2025-11-18");
+    assert.equal(await words(of("progress")), "8.2 days since the start · latest decision 2025-11-18");
     assert.equal(await of("progress").locator("progress").isVisible(), false, "nothing is missing");
     assert.match(await words(of("verdict")), /2 of 3 arms beat it, not compared with each other/);
     assert.equal((await facts("neural")).at(-1), "No guardrail is set.");
