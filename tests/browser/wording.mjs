@@ -89,6 +89,16 @@ const CHECKS = {
     await pollUntil(() => shown("mrr@5"), (said) => said === "+0.0300: −0.0100 to +0.0700");
     assert.equal(await shown("ctr"), "+3.00 pp: −1.00 pp to +7.00 pp");
     assert.equal(await shown("lists_per_user"), "–: –");
+    const edges = async (metric) => {
+      const boxOf = (column) => cell("blend", metric, column).evaluate((node) => {
+        const range = document.createRange();
+        range.selectNodeContents(node.querySelector(".interval > span") ?? node);
+        return range.getBoundingClientRect().toJSON();
+      });
+      const [lift, interval] = await Promise.all(["lift", "interval"].map(boxOf));
+      return [lift.right, interval.left].map(Math.round);
+    };
+    assert.deepEqual(await edges("ctr"), await edges("lists_per_user"), "numbers with a unit and dashes are in line");
     assert.equal(await cell("blend", "ctr", "interval").locator("svg").isVisible(), false, "units differ");
     assert.equal(await ranker(page).locator("[data-testid=difference]").count(), 0);
   },
