@@ -264,7 +264,7 @@ class Charts {
     this.#lift.chart.draw({
       ...drawn,
       title: `Lift of ${nameOf(this.#answer.metric)} over the control`,
-      about: `At each look, over all lists settled since the start. ${bandOf(drawn.arms, "the lifts compatible with the data", "may be read at any time")} ${everyLook(this.#answer.looks)}`,
+      about: `At each analysis, over all lists settled since the start. ${bandOf(drawn.arms, "the lifts compatible with the data", "may be read at any time")} ${everyLook(this.#answer.looks)}`,
       arms: this.#coloured(drawn.arms),
       hasTotals: true,
       hasBands: drawn.arms.length <= MAX_BANDS,
@@ -331,8 +331,8 @@ function aboutCells({ cell, begins, openFrom }, window) {
 }
 
 function aboutValue({ x: times, arms }) {
-  const band = bandOf(arms, "an arm's values compatible with the data at that look", "does not describe differences");
-  return `Over all lists settled from the start up to each look, from ${moment(times[0])} on. ${band}`;
+  const band = bandOf(arms, "an arm's values compatible with the data at that analysis", "does not describe differences");
+  return `Over all lists settled from the start up to each analysis, from ${moment(times[0])} on. ${band}`;
 }
 
 /** Explains the bounds, and where they are shown. */
