@@ -38,6 +38,9 @@ await withPage(`${url}#window=1h&k=10&sort=name&unfolded=layout,ranker,ranker/bl
   await state("ready");
   await hands(page).settled();
   assert.equal(asked.filter((it) => it.get("experiment") === "ranker").length, 0);
+  // Until then, a full-page picture or a print shows a sentence and a choice instead of an empty box.
+  assert.equal(await charts.locator("[data-testid=charts-as-of]").innerText(), "Charts are drawn once they are in view.");
+  assert.notEqual(await charts.locator("select").inputValue(), "");
   await page.setViewportSize(options.viewport);
   // What stands above grows meanwhile, and charts out of sight are not drawn.
   const isDrawn = async () => {
@@ -74,6 +77,10 @@ await withPage(`${url}#window=1h&k=10&sort=name&unfolded=layout,ranker,ranker/bl
   // The last cell alone is no result: nothing stands in the key until a time is read. What a look says is one.
   const { said: unread } = await reading("time");
   assert.ok(Object.values(unread).every((said) => said === ""), JSON.stringify(unread));
+  // Paper has no pointer: the advice to use one is left out, and the time of a result is not.
+  await page.emulateMedia({ media: "print" });
+  assert.deepEqual(await Promise.all(["time", "lift"].map((kind) => chart(kind).locator(".reading").isVisible())), [false, true]);
+  await page.emulateMedia({ media: null });
   const settledSpan = async () => {
     const [from, open] = (await attributes("time", "data-from", "data-open")).map(Number);
     return open - from;

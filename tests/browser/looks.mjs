@@ -23,7 +23,7 @@ await withPage(url, options, async (page, objections) => {
   await reaches("ready");
   const heldIn = (experiment) => words(locate("experiment", { experiment }).locator("[data-testid=held]"));
   for (const experiment of ["ranker", "wording"])
-    await pollUntil(() => heldIn(experiment), (said) => said === "No look has been taken yet: the first one follows once lists have settled. Partition 3 is furthest behind.");
+    await pollUntil(() => heldIn(experiment), (said) => said === "No analysis has been made yet: the first one follows once lists have settled. Partition 3 is furthest behind.");
   assert.equal(await locate("as-of").first().isVisible(), false);
   assert.equal(await locate("own").count(), 0);
   // The description is text, whatever it contains, and only a demo is marked as one.
@@ -68,7 +68,7 @@ await withPage(url, options, async (page, objections) => {
   assert.equal(await difference("blend", "hit_rate"), "±0.0%");
   await pick("window", "total");
   await pollUntil(() => locate("arm", { experiment: "ranker" }).count(), (n) => n === 0);
-  assert.equal(await heldIn("ranker"), "The next look is held back. Partition 3 is furthest behind.");
+  assert.equal(await heldIn("ranker"), "The next analysis is held back. Partition 3 is furthest behind.");
   const decisions = {
     [hostile]: ["Invalid: traffic split", "hold: sample ratio mismatch, p = 0.0004"],
     blend: ["Undecided", "hold: no primary metric differs significantly on day 7"],

@@ -44,7 +44,7 @@ await withPage(`${url}#view=both`, options, async (page, objections) => {
   assert.deepEqual(await box.locator(".compared li").allInnerTexts(), [
     "Difference from the control: +0.0300 (−0.0100 to +0.0700).",
     "Lift since the start, latest analysis: +12.0% (−4.0% to +28.0%).",
-    "Lift in the last 24h alone: +2.0% (−10.0% to +14.0%), an interval for one look.",
+    "Lift in the last 24h alone: +2.0% (−10.0% to +14.0%), valid if you read it once.",
   ]);
   const apart = await Promise.all([box, button("blend", "mrr")].map((it) => it.boundingBox()));
   assert.ok(Math.abs(apart[0].x - apart[1].x) < 200 && Math.abs(apart[0].y - apart[1].y) < 400, JSON.stringify(apart));

@@ -75,7 +75,7 @@ const CHECKS = {
     const reasons = [await reason("neural"), await reason("blend")];
     assert.match(reasons[0], /^promote: /);
     assert.match(reasons[1], /^also passes, not compared with neural: /);
-    assert.equal(await words(of("progress")), "8.2 days since the start · decided 2025-11-18");
+    assert.equal(await words(of("progress")), "8.2 days since the start · latest decision 2025-11-18");
     assert.equal(await of("progress").locator("progress").isVisible(), false, "nothing is missing");
     assert.match(await words(of("verdict")), /2 of 3 arms beat it, not compared with each other/);
     assert.equal((await facts("neural")).at(-1), "No guardrail is set.");
@@ -89,6 +89,16 @@ const CHECKS = {
     await pollUntil(() => shown("mrr@5"), (said) => said === "+0.0300: −0.0100 to +0.0700");
     assert.equal(await shown("ctr"), "+3.00 pp: −1.00 pp to +7.00 pp");
     assert.equal(await shown("lists_per_user"), "–: –");
+    const edges = async (metric) => {
+      const boxOf = (column) => cell("blend", metric, column).evaluate((node) => {
+        const range = document.createRange();
+        range.selectNodeContents(node.querySelector(".interval > span") ?? node);
+        return range.getBoundingClientRect().toJSON();
+      });
+      const [lift, interval] = await Promise.all(["lift", "interval"].map(boxOf));
+      return [lift.right, interval.left].map(Math.round);
+    };
+    assert.deepEqual(await edges("ctr"), await edges("lists_per_user"), "numbers with a unit and dashes are in line");
     assert.equal(await cell("blend", "ctr", "interval").locator("svg").isVisible(), false, "units differ");
     assert.equal(await ranker(page).locator("[data-testid=difference]").count(), 0);
   },

@@ -29,6 +29,7 @@ export function paintMarks(u, { marks = [], openFrom, isWith0 }, ink) {
   ctx.lineWidth = devicePixelRatio;
   ctx.font = FONT(11);
   if (isWith0) {
+    ctx.setLineDash([]); // The last series may have been dashed.
     const y = Math.round(u.valToPos(0, "y", true)) + 0.5;
     line(ctx, left, y, left + width, y);
   }

@@ -250,6 +250,7 @@ export class Chart {
     // The last value of a single cell could be mistaken for the result.
     const isTold = this.#at !== null || hasTotals;
     text($(".at", this.#node), isTold ? placeOf(place) : UNREAD);
+    this.#node.classList.toggle("unread", !isTold);
     drawKey($(".key", this.#node), arms, (arm) => (isTold ? this.#said(arm, place) : ""));
     for (const [name, it] of Object.entries({ valuemin: 0, valuemax: x.length - 1, valuenow: place })) attribute(this.#plot, `aria-${name}`, it);
     attribute(this.#plot, "data-at", x[place]);

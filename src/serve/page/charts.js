@@ -94,6 +94,7 @@ class Charts {
     if (this.#section.hidden) return;
     this.#section.open = this.#isOpen();
     if (this.#isInSight) this.#refresh();
+    else if (this.#section.open) this.#drawChoice();
     this.#drawAge();
   }
 
@@ -111,16 +112,19 @@ class Charts {
     if (this.#experiment !== null && !this.#section.hidden) this.#refresh();
   }
 
-  /** Shows the analysis of the charts, which may be older than the sentence while they are out of sight. */
+  /** Shows the analysis of the charts, which may be older than the sentence while they are out of sight. Before that, nothing is drawn. */
   #drawAge() {
     const [shown, latest] = [this.#answer?.looks?.times.at(-1), this.#experiment.looks?.as_of];
     const isOlder = shown < latest;
-    note($("[data-testid=charts-as-of]", this.#section), shown === undefined ? "" : `As of the analysis of ${moment(shown)}${isOlder ? `, older than the one above of ${moment(latest)}` : ""}.`);
+    const unseen = this.#answer === null && !this.#isInSight ? "Charts are drawn once they are in view." : "";
+    note($("[data-testid=charts-as-of]", this.#section), shown === undefined ? unseen : `As of the analysis of ${moment(shown)}${isOlder ? `, older than the one above of ${moment(latest)}` : ""}.`);
   }
 
   seen(isInSight) {
     this.#isInSight = isInSight;
-    if (isInSight && this.#experiment !== null) this.#refresh();
+    if (this.#experiment === null) return;
+    if (isInSight) this.#refresh();
+    this.#drawAge();
   }
 
   #arms() {
@@ -260,7 +264,7 @@ class Charts {
     this.#lift.chart.draw({
       ...drawn,
       title: `Lift of ${nameOf(this.#answer.metric)} over the control`,
-      about: `At each look, over all lists settled since the start. ${bandOf(drawn.arms, "the lifts compatible with the data", "may be read at any time")} ${everyLook(this.#answer.looks)}`,
+      about: `At each analysis, over all lists settled since the start. ${bandOf(drawn.arms, "the lifts compatible with the data", "may be read at any time")} ${everyLook(this.#answer.looks)}`,
       arms: this.#coloured(drawn.arms),
       hasTotals: true,
       hasBands: drawn.arms.length <= MAX_BANDS,
@@ -327,8 +331,8 @@ function aboutCells({ cell, begins, openFrom }, window) {
 }
 
 function aboutValue({ x: times, arms }) {
-  const band = bandOf(arms, "an arm's values compatible with the data at that look", "does not describe differences");
-  return `Over all lists settled from the start up to each look, from ${moment(times[0])} on. ${band}`;
+  const band = bandOf(arms, "an arm's values compatible with the data at that analysis", "does not describe differences");
+  return `Over all lists settled from the start up to each analysis, from ${moment(times[0])} on. ${band}`;
 }
 
 /** Explains the bounds, and where they are shown. */

@@ -105,7 +105,7 @@ export function planning(looks, { badge }) {
   const power = looks?.power;
   const isWeekly = power?.design === "sequence" && power.min_days >= 7;
   const isUnplanned = badge === "early" && isWeekly && power.needs.planned !== undefined;
-  return isUnplanned ? "No day is planned for the decision. For the next experiment, set planned_days under [experiments.NAME] before the start: the look on that day needs 7% more users than a test at a single look, and the first weekly look 15% more." : "";
+  return isUnplanned ? "No day is planned for the decision. For the next experiment, set planned_days under [experiments.NAME] before the start: a decision on that day needs 7% more users than a test at a single time, and the first weekly decision 15% more." : "";
 }
 
 /** Confidence level of the intervals. */
@@ -115,11 +115,11 @@ function atLevel({ power }) {
 
 /** Sentences about causes that hold looks back, and about data that looks leave out. */
 function held({ as_of: asOf, waits_for: waitsFor, given_up: isGivenUp, no_users: noUsers }, { settled_end_ms: settledEnd }) {
-  if (isGivenUp) return ["No more looks are taken: statistics took more than limits.max_statistics. Raise it, and restart abgauge."];
+  if (isGivenUp) return ["No more analyses are made: statistics took more than limits.max_statistics. Raise it, and restart abgauge."];
   const sentences = [];
   const partition = waitsFor === null ? "" : ` Partition ${waitsFor} is furthest behind.`;
-  if (asOf === null) sentences.push(`No look has been taken yet: the first one follows once lists have settled.${partition}`);
-  else if (settledEnd !== null && settledEnd - asOf > LATE_MS) sentences.push(`The next look is held back.${partition}`);
+  if (asOf === null) sentences.push(`No analysis has been made yet: the first one follows once lists have settled.${partition}`);
+  else if (settledEnd !== null && settledEnd - asOf > LATE_MS) sentences.push(`The next analysis is held back.${partition}`);
   if (noUsers !== null) sentences.push(`${noUsers[0].toUpperCase()}${noUsers.slice(1)}.`);
   return sentences;
 }

@@ -39,11 +39,11 @@ function ends(comparison, asOf) {
   return [end > asOf ? `planned end ${date(end)}` : `planned end was ${date(end)}`];
 }
 
-/** Day of the decision that holds, or of the first harm. Other states have no known begin. */
+/** Day of the decision that holds, which a later look confirms or replaces, or of the first harm. Other states have no known begin. */
 function since(comparison) {
   const metrics = Object.values(comparison?.metrics ?? {});
   const first = (times) => times.filter((at) => at !== undefined).sort((a, b) => a - b).slice(0, 1).map(date);
-  if (DECIDED.includes(comparison?.state)) return first(metrics.map(({ decision }) => decision?.at)).map((day) => `decided ${day}`);
+  if (DECIDED.includes(comparison?.state)) return first(metrics.map(({ decision }) => decision?.at)).map((day) => `latest decision ${day}`);
   if (comparison?.state === "harm") return first(metrics.map(({ harm_since: at }) => at)).map((day) => `harm found ${day}`);
   return [];
 }

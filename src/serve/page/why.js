@@ -65,7 +65,7 @@ function differences({ absolute, ...since }, analysis, key, metric) {
   return [
     absolute && `Difference from the control: ${range(absolute.value, absolute, metric.difference)}.`,
     since.lift !== undefined && `Lift since the start, latest analysis: ${range(since.lift, since, percentage)}.`,
-    ...windows.map(([name, { [key]: its }]) => `Lift in the last ${name} alone: ${range(its.lift, its, percentage)}, an interval for one look.`),
+    ...windows.map(([name, { [key]: its }]) => `Lift in the last ${name} alone: ${range(its.lift, its, percentage)}, valid if you read it once.`),
   ].filter(Boolean);
 }
 

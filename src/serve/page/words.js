@@ -67,7 +67,7 @@ export const STATES = {
   no_effect: { help: "The arm's effect on the primary metrics is smaller than the smallest effect that matters (mde)." },
   win: { help: "The arm reaches the goal." },
   loss: { help: "A primary metric is worse than the control's." },
-  harm: { help: "The arm makes a metric worse, or did on some day. This is tested at every look, independently of decisions, and never withdrawn." },
+  harm: { help: "The arm makes a metric worse, or did on some day. This is tested at every analysis, independently of decisions, and never withdrawn." },
   "invalid(srm)": { check: "traffic split", first: "whether each arm logs all of its lists, and whether a redirect, a bot filter or a late log loses users of one arm.", runbook: "AbgaugeSampleRatioMismatch", help: "Users are not split as planned in shares: assignment or logging is broken. Ignore the lifts." },
   "invalid(multi_arm)": { check: "users in two arms", first: "whether the assignment uses one stable user id on all devices and after a change of shares.", runbook: "AbgaugeUsersInTwoArms", help: "Too many users were seen in two arms. Ignore the lifts." },
   "invalid(users)": { check: "users", first: "whether every list has a user id, and whether one id stands for many users.", runbook: "AbgaugeListsWithoutUser", help: "Too many lists have no user, so intervals would be too narrow, or one user has too many lists. No lifts are shown." },
@@ -86,8 +86,8 @@ export function stateOf({ state, label }) {
 
 /** Meanings of the labels of an experiment. */
 export const LABELS = {
-  Better: "An arm is better than the control by the configured tests. The lift and its interval are from the decision look.",
-  "Not worse": "The goal is not to be worse: an arm is not worse than the control by more than its margin. It need not be better. The lift and its interval are from the decision look.",
+  Better: "An arm is better than the control by the configured tests. The lift and its interval are from the analysis that decided.",
+  "Not worse": "The goal is not to be worse: an arm is not worse than the control by more than its margin. It need not be better. The lift and its interval are from the analysis that decided.",
   Worse: "An arm is worse than the control, and none is better.",
   "Probably harmful": "By the one-sided test of harm, an arm makes a metric worse. The two-sided interval shown here still includes 0.",
   "No effect": "All lifts are within the smallest effect that matters (mde).",
