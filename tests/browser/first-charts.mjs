@@ -1,6 +1,6 @@
 // Charts of an experiment before and after its first looks, one of whose arms has a name that looks like markup.
 //
-//   first-charts.mjs URL HOSTILE    says "look" and "a later look" when it is time for looks
+//   first-charts.mjs URL HOSTILE    says "look", "a later look" and "a day later" when it is time for looks
 
 import assert from "node:assert/strict";
 
@@ -14,7 +14,7 @@ await withPage(`${url}#unfolded=ranker`, { viewport: { width: 1280, height: 900 
   await state("ready");
   await charts.scrollIntoViewIfNeeded();
   await charts.locator("[data-testid=split-line]").first().waitFor(PATIENCE);
-  for (const part of ['[data-chart="lift"]', '[data-chart="time"]', '[data-chart="users"]']) assert.equal(await charts.locator(part).isVisible(), false, `${part} has nothing to show`);
+  for (const part of ["lift", "time", "windows", "users"].map((kind) => `[data-chart="${kind}"]`)) assert.equal(await charts.locator(part).isVisible(), false, `${part} has nothing to show`);
   assert.equal(await charts.locator("[data-testid=split-line]").count(), 5);
   assert.equal(await charts.locator("[data-testid=split] thead th:nth-child(3)").isVisible(), false, "no plan is known before a look");
   await checkAccessibility(page, "charts before the first look");
@@ -72,6 +72,19 @@ await withPage(`${url}#unfolded=ranker`, { viewport: { width: 1280, height: 900 
   await pollUntil(() => age.textContent(), (said) => said === "As of the analysis of 2025-11-20 00:00, older than the one above of 2025-11-20 00:10.");
   await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
   await pollUntil(() => age.textContent(), (said) => said === "As of the analysis of 2025-11-20 00:10.");
+
+  // The lift in each day alone is drawn once two days have one. Looks within a day of the last one are left out.
+  const days = charts.locator('[data-chart="windows"]');
+  assert.equal(await days.isVisible(), false, "all looks lie within one day");
+  console.log("a day later");
+  await page.setViewportSize({ width: 1280, height: 900 });
+  await charts.scrollIntoViewIfNeeded();
+  await days.locator("canvas").waitFor(PATIENCE);
+  assert.equal(await days.locator("h4").innerText(), "Lift of MRR@5 in each 24h alone");
+  assert.equal(await days.locator(".plot").getAttribute("data-places"), "2");
+  await days.locator(".plot").press("Home");
+  assert.equal(await days.locator(".plot").getAttribute("aria-valuetext"), "up to 2025-11-20 00:00: blend +2.0% (−10.0% to +14.0%)");
+  await checkAccessibility(page, "charts with lifts by day");
   assert.deepEqual(objections, []);
 });
 console.log("all is well");

@@ -305,6 +305,7 @@ fn charts_show_their_numbers_to_pointer_and_keys() {
 #[test]
 fn charts_start_with_the_first_look_and_escape_names() {
     const LOOK_MS: i64 = 600_000;
+    const DAY_MS: i64 = 86_400_000;
     let server = LookedAt::start();
     let url = format!("http://{}/", server.address);
     let mut page = browser::Script::start("first-charts.mjs", &[&url, crate::support::looked::HOSTILE]);
@@ -314,6 +315,8 @@ fn charts_start_with_the_first_look_and_escape_names() {
     }
     page.wait_said("a later look", wait::LONG);
     server.look(-LOOK_MS, ArmState::Win);
+    page.wait_said("a day later", wait::LONG);
+    server.look(-DAY_MS, ArmState::Win);
     let said = page.wait_end(Duration::from_secs(120));
     assert!(said.contains("all is well"), "{said}");
 }

@@ -1,4 +1,5 @@
-//! History of the looks at an experiment, thinned: the primary metrics of its arms over time, and their users.
+//! History of the looks at an experiment, thinned: the primary metrics of its arms over time, their lifts in the window alone, and
+//! their users.
 //!
 //! ```text
 //! looks   │ │ │ │ │ │ │ │ │ │ │      a point at every nth look, n a power of two, and one at the last look
@@ -9,7 +10,7 @@
 use std::collections::BTreeMap;
 
 use super::ExperimentLook;
-use crate::statistics::Interval;
+use crate::statistics::{Interval, SpanLift};
 
 /// Most points of an arm and metric.
 const MAX_POINTS: usize = 256;
@@ -22,6 +23,8 @@ const MAX_CHANGES: usize = 16;
 
 /// Id of the series of an arm's users. No metric has this id.
 const USERS: &str = "users";
+/// Text between the metric and the window in the [id](window_id) of a series. No id of a metric contains a space.
+const IN: &str = " in ";
 
 /// Primary metrics and users of an experiment's arms, look by look. Empty without a control, because then no metric is primary.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -30,7 +33,7 @@ pub struct History {
     pub(super) every_ms: i64,
     /// Times of the looks, Unix ms, ascending.
     pub(super) times_ms: Vec<i64>,
-    /// Points by arm and metric, or [`USERS`], one for each time.
+    /// Points by arm and metric, [`window_id`] or [`USERS`], one for each time.
     pub(super) arms: BTreeMap<String, BTreeMap<String, Vec<Point>>>,
     /// First looks with changed settings, Unix ms, ascending. Only the latest are kept.
     pub(super) changes_ms: Vec<i64>,
@@ -91,6 +94,11 @@ impl History {
         Some(points.map(|point| Some(point.value?.middle)).collect())
     }
 
+    /// Returns the lifts of a metric in this window alone, a point for each time. None if there are none.
+    pub fn in_window(&self, arm: &str, metric: &str, window: &str) -> Option<&[Point]> {
+        self.points(arm, &window_id(metric, window))
+    }
+
     /// First looks with changed settings, Unix ms.
     pub fn changes_ms(&self) -> &[i64] {
         &self.changes_ms
@@ -109,15 +117,21 @@ impl History {
         self.times_ms.push(look.as_of_ms);
         let n = self.times_ms.len();
         for (arm, own) in &look.arms {
-            let metrics = self.arms.entry(arm.clone()).or_default();
-            let points = settings.primary.iter();
-            let points = points.map(|metric| (metric.as_str(), point(look, arm, metric)));
-            let users = own.size.users.map(|users| (USERS, users_point(users)));
-            for (metric, point) in points.chain(users) {
-                let points = metrics.entry(metric.to_owned()).or_default();
-                // A new arm or metric has no earlier points.
-                points.resize(n - 1, Point::default());
-                points.push(point);
+            let series = self.arms.entry(arm.clone()).or_default();
+            for (window, alone) in &own.windows {
+                // Earlier lifts are of another window if the configured windows have changed.
+                series.retain(|id, _| id.split_once(IN).is_none_or(|(_, of)| of == window));
+                for metric in &settings.primary {
+                    if let Some(lift) = alone.lifts.get(metric) {
+                        add_point(series, window_id(metric, window), n, window_point(lift));
+                    }
+                }
+            }
+            for metric in &settings.primary {
+                add_point(series, metric.clone(), n, point(look, arm, metric));
+            }
+            if let Some(users) = own.size.users {
+                add_point(series, USERS.to_owned(), n, users_point(users));
             }
         }
         // A series without a point in this look still needs one for each time.
@@ -146,7 +160,7 @@ impl History {
     /// Returns the number of series of metrics.
     fn n_of_metrics(&self) -> usize {
         let series = self.arms.values().flat_map(BTreeMap::keys);
-        series.filter(|series| *series != USERS).count()
+        series.filter(|id| *id != USERS && !id.contains(IN)).count()
     }
 
     fn series(&mut self) -> impl Iterator<Item = &mut Vec<Point>> {
@@ -178,6 +192,25 @@ impl History {
     }
 }
 
+/// Returns the id of the series with the lifts of a metric in a window alone.
+fn window_id(metric: &str, window: &str) -> String {
+    [metric, IN, window].concat()
+}
+
+/// Adds the `n`th point of a series. A new series has no earlier points.
+fn add_point(series: &mut BTreeMap<String, Vec<Point>>, id: String, n: usize, point: Point) {
+    let points = series.entry(id).or_default();
+    points.resize(n - 1, Point::default());
+    points.push(point);
+}
+
+fn window_point(lift: &SpanLift) -> Point {
+    Point {
+        value: None,
+        lift: Estimate::of(lift.lift, lift.interval),
+    }
+}
+
 fn users_point(users: f64) -> Point {
     Point {
         value: Estimate::of(users, None),
@@ -198,6 +231,7 @@ fn point(look: &ExperimentLook, arm: &str, metric: &str) -> Point {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::looks::WindowLook;
     use crate::looks::{ArmLook, MetricLook};
     use crate::metrics::Parts;
     use crate::statistics::{ComparisonReport, InformationGrowth, Settings, Size};
@@ -302,6 +336,45 @@ mod tests {
         assert_eq!(history.users("a"), Some(vec![None, Some(10.0), Some(30.0), None]));
         assert_eq!(values(&history, "a"), [1.0, 2.0, 3.0, 4.0].map(Some));
         assert_eq!(history.n_of_metrics(), 1, "users leave as many points as before");
+    }
+
+    /// The look of this number, with lifts of arm `b` in this window alone.
+    fn look_in_window(number: i64, window: &str, lift: Option<f64>) -> ExperimentLook {
+        let mut look = look(number, &["a", "b"]);
+        let lift = lift.map(|lift| SpanLift { lift, interval: None });
+        let alone = WindowLook {
+            lists: 1.0,
+            metrics: BTreeMap::new(),
+            lifts: lift.into_iter().map(|lift| ("ctr".to_owned(), lift)).collect(),
+        };
+        let arm = look.arms.get_mut("b").expect("it is there");
+        arm.windows = [(window.to_owned(), alone)].into();
+        look
+    }
+
+    #[test]
+    fn lifts_in_the_window_alone_are_kept_until_the_window_changes() {
+        let lifts = |history: &History, window| {
+            let points = history.in_window("b", "ctr", window)?.iter();
+            Some(points.map(|point| Some(point.lift?.middle)).collect::<Vec<_>>())
+        };
+        let mut history = History::default();
+        for (number, lift) in [(1, None), (2, Some(0.5)), (3, Some(0.25)), (4, None)] {
+            history.add(&look_in_window(number, "24h", lift), EVERY_MS);
+        }
+        assert_eq!(
+            lifts(&history, "24h"),
+            Some(vec![None, Some(0.5), Some(0.25), None])
+        );
+        assert_eq!(history.in_window("a", "ctr", "24h"), None, "it is the control");
+        assert_eq!(history.n_of_metrics(), 2, "they leave as many points as before");
+        history.add(&look_in_window(5, "12h", Some(0.125)), EVERY_MS);
+        assert_eq!(lifts(&history, "24h"), None);
+        assert_eq!(
+            lifts(&history, "12h"),
+            Some(vec![None, None, None, None, Some(0.125)])
+        );
+        assert_eq!(values(&history, "b"), [1.0, 2.0, 3.0, 4.0, 5.0].map(Some));
     }
 
     #[test]

@@ -46,6 +46,24 @@ export function looksOf({ looks, arms }, what) {
 }
 
 /**
+ * Lifts in windows that follow each other without overlap, the last of which ends with the latest look:
+ * { x: their ends, window: its name, arms: [{ name, values, lower, upper }] }, or null with fewer than two.
+ */
+export function windowsOf({ looks, lift_window: window, arms }) {
+  const shown = arms.filter((arm) => arm.looks?.in_window !== undefined);
+  if (looks === undefined || window === undefined || shown.length === 0) return null;
+  const places = [];
+  for (let i = looks.times.length - 1; i >= 0; i--) {
+    const isKnown = shown.some((arm) => arm.looks.in_window.middle[i] !== null);
+    if (isKnown && (places.length === 0 || looks.times[places[0]] - looks.times[i] >= window.span_ms)) places.unshift(i);
+  }
+  if (places.length < 2) return null;
+  const at = (values) => places.map((i) => values[i]);
+  const ofArm = ({ name, looks: { in_window: it } }) => ({ name, values: at(it.middle), lower: at(it.lower), upper: at(it.upper) });
+  return { x: at(looks.times), window: window.name, arms: shown.map(ofArm) };
+}
+
+/**
  * Lowest and highest drawn value between two places, with a margin, or null if nothing is drawn. Ignored are bounds in the first
  * quarter of these places, and open values next to settled ones: they would flatten everything else.
  */

@@ -1,11 +1,12 @@
-// Charts of each experiment, below its table: its arms over time, their lifts, their users, CTR by rank, the split of the traffic.
+// Charts of each experiment, below its table: its arms over time, their lifts since the start and window by window, their users, CTR
+// by rank, the split of the traffic.
 //
 //   view ─▶ follow ──in sight?──▶ ask /api/v1/view/charts, one question at a time ─▶ draw
 //
 // Charts show the first arms of the table, at most eleven, so their cost does not grow with the number of arms.
 
 import { Chart } from "./chart.js";
-import { cellsOf, looksOf } from "./chart-data.js";
+import { cellsOf, looksOf, windowsOf } from "./chart-data.js";
 import { drawRanks } from "./chart-ranks.js";
 import { drawSplit } from "./chart-split.js";
 import { choose, chosen, isUnfolded, partOf, unfold } from "./choice.js";
@@ -65,21 +66,22 @@ class Charts {
   #colours = new Map(); // by arm
   #time;
   #lift;
+  #windows;
   #users;
 
   constructor(section, name) {
     this.#section = section;
     attribute(section, "aria-label", `Charts of ${name}`);
     for (const region of section.querySelectorAll("[role=region]")) attribute(region, "aria-label", `${region.getAttribute("aria-label")}, ${name}`);
-    const [time, lift, users] = ["time", "lift", "users"].map((kind) => {
+    const figures = ["time", "lift", "windows", "users"].map((kind) => {
       const figure = stamp("chart");
       figure.hidden = true;
       attribute(figure, "data-chart", kind);
       attribute($("[role=region]", figure), "aria-label", `Values of the chart of ${kind}, ${name}`);
       return figure;
     });
-    $(".plots", section).prepend(time, lift, users);
-    [this.#time, this.#lift, this.#users] = [time, lift, users].map((figure) => ({ figure, chart: new Chart(figure) }));
+    $(".plots", section).prepend(...figures);
+    [this.#time, this.#lift, this.#windows, this.#users] = figures.map((figure) => ({ figure, chart: new Chart(figure) }));
     $("select", section).addEventListener("change", ({ target }) => choose({ chart: target.value }, { refines: true }));
     $(".by", section).addEventListener("click", () => choose({ band: isByLook() ? "" : BY_LOOK }, { refines: true }));
     section.addEventListener("toggle", () => {
@@ -218,6 +220,7 @@ class Charts {
     const begin = performance.now();
     this.#drawTime();
     this.#drawLift();
+    this.#drawWindows();
     this.#drawUsers();
     drawSplit($(".split", this.#section), this.#answer, this.#arms(), (name) => this.#colour(name));
     drawRanks($(".ranks", this.#section), this.#answer, (name) => this.#colour(name));
@@ -265,15 +268,36 @@ class Charts {
       ...drawn,
       title: `Lift of ${nameOf(this.#answer.metric)} over the control`,
       about: `At each analysis, over all lists settled since the start. ${bandOf(drawn.arms, "the lifts compatible with the data", "may be read at any time")} ${everyLook(this.#answer.looks)}`,
-      arms: this.#coloured(drawn.arms),
       hasTotals: true,
-      hasBands: drawn.arms.length <= MAX_BANDS,
-      placeOf: upTo(drawn.x),
+      ...this.#scaleOfLifts(drawn),
+    });
+  }
+
+  /** Draws the lift in each window alone, which shows whether an effect wears off. */
+  #drawWindows() {
+    const drawn = windowsOf(this.#answer);
+    this.#windows.figure.hidden = drawn === null;
+    if (drawn === null) return;
+    const { window, arms } = drawn;
+    this.#windows.chart.draw({
+      ...drawn,
+      title: `Lift of ${nameOf(this.#answer.metric)} in each ${window} alone`,
+      about: `Over the lists settled in the ${window} before each point, and no others. ${bandOf(arms, "the lifts compatible with these lists", "does not decide anything")}`,
+      hasTotals: false,
+      ...this.#scaleOfLifts(drawn),
+    });
+  }
+
+  #scaleOfLifts({ x, arms }) {
+    return {
+      arms: this.#coloured(arms),
+      hasBands: arms.length <= MAX_BANDS,
+      placeOf: upTo(x),
       write: (lift) => signed(lift, percentage),
       tick: (lift, step) => signed(lift, (it) => percentage(it, digitsOf(step * 100))),
       marks: this.#answer.marks,
       isWith0: true,
-    });
+    };
   }
 
   /** Draws users next to their planned share of all users, if it is known. */

@@ -14,6 +14,7 @@ use super::super::api::window_names;
 use super::super::{Exporter, Scope};
 use super::arms::Sparkline;
 use crate::board::snapshot::{ArmSnapshot, Timeline};
+use crate::settings::WindowSpan;
 
 /// Maximum number of arms: the control and ten others.
 const MAX_ARMS: usize = 11;
@@ -89,6 +90,9 @@ struct ChartsDocument<'a> {
     /// Present if the metric is a primary and there has been a look.
     #[serde(skip_serializing_if = "Option::is_none")]
     looks: Option<ChartedLooks<'a>>,
+    /// Window of the lifts `in_window`. Present if looks have a window.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lift_window: Option<LiftWindow<'a>>,
     /// Present if users have been counted at a look.
     #[serde(skip_serializing_if = "Option::is_none")]
     enrollment: Option<Enrollment<'a>>,
@@ -133,6 +137,13 @@ struct ChartedLooks<'a> {
     every_ms: i64,
 }
 
+/// Window whose lifts are kept.
+#[derive(Serialize)]
+struct LiftWindow<'a> {
+    name: &'a str,
+    span_ms: i64,
+}
+
 /// Users since the start: the sum over the arms with a share, or over all arms if none has one.
 #[derive(Serialize)]
 struct Enrollment<'a> {
@@ -146,6 +157,9 @@ struct Enrollment<'a> {
 struct ArmHistory {
     value: ChartSeries,
     lift: ChartSeries,
+    /// Lift in the window alone that ends at the look.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    in_window: Option<ChartSeries>,
 }
 
 #[derive(Serialize)]
@@ -179,6 +193,7 @@ pub fn render(exporter: &Exporter, query: &ChartQuery, out: &mut Vec<u8>) -> any
     };
     let lines = lines(exporter, query);
     let by_rank = ByRank::of(&exporter.ranking, column.profile);
+    let lift_window = look.and_then(|look| lift_window(look, &exporter.windows));
     let arms = query.arms.iter().zip(lines).map(|(name, lines)| {
         let [live, settled] = lines.map_or([None, None], |lines| lines.map(Some));
         let drawn = |line: &Option<Timeline>| Some(Sparkline::of(line.as_ref()?, &[Some(column)]));
@@ -191,7 +206,7 @@ pub fn render(exporter: &Exporter, query: &ChartQuery, out: &mut Vec<u8>) -> any
                 .as_ref()
                 .zip(settled.as_ref())
                 .map(|(by_rank, line)| by_rank.values(line)),
-            looks: history.map(|history| ArmHistory::of(history, name, &metric)),
+            looks: history.map(|history| ArmHistory::of(history, name, &metric, lift_window.as_ref())),
             enrolled: looked.and_then(|history| history.users(name)),
             size: own.map(|own| own.size),
             planned: planned.get(name).copied(),
@@ -205,6 +220,7 @@ pub fn render(exporter: &Exporter, query: &ChartQuery, out: &mut Vec<u8>) -> any
         window: &windows[query.window].name,
         arms: arms.collect(),
         looks: history.map(ChartedLooks::of),
+        lift_window,
         enrollment: look.and_then(|look| enrollment(look, counts)),
         split: look.map(|look| split(look, counts)),
         ranks: by_rank.as_ref().map(ByRank::ranks).unwrap_or_default(),
@@ -243,24 +259,39 @@ impl ChartedLooks<'_> {
 }
 
 impl ArmHistory {
-    fn of(history: &History, arm: &str, metric: &str) -> ArmHistory {
+    fn of(history: &History, arm: &str, metric: &str, window: Option<&LiftWindow>) -> ArmHistory {
         let points = history.points(arm, metric).unwrap_or_default();
-        let series = |estimate: fn(&Point) -> Option<Estimate>| {
-            let bound = |which: usize| {
-                let bounds = points.iter().map(|point| Some(estimate(point)?.bounds?[which]));
-                bounds.collect()
-            };
-            ChartSeries {
-                middle: points.iter().map(|point| Some(estimate(point)?.middle)).collect(),
-                lower: bound(0),
-                upper: bound(1),
-            }
-        };
+        let in_window = window.and_then(|window| history.in_window(arm, metric, window.name));
         ArmHistory {
-            value: series(|point| point.value),
-            lift: series(|point| point.lift),
+            value: ChartSeries::of(points, |point| point.value),
+            lift: ChartSeries::of(points, |point| point.lift),
+            in_window: in_window.map(|points| ChartSeries::of(points, |point| point.lift)),
         }
     }
+}
+
+impl ChartSeries {
+    fn of(points: &[Point], estimate: fn(&Point) -> Option<Estimate>) -> ChartSeries {
+        let bound = |which: usize| {
+            let bounds = points.iter().map(|point| Some(estimate(point)?.bounds?[which]));
+            bounds.collect()
+        };
+        ChartSeries {
+            middle: points.iter().map(|point| Some(estimate(point)?.middle)).collect(),
+            lower: bound(0),
+            upper: bound(1),
+        }
+    }
+}
+
+/// Returns the window of a look, which is the same for all arms.
+fn lift_window<'a>(look: &ExperimentLook, windows: &'a [WindowSpan]) -> Option<LiftWindow<'a>> {
+    let name = look.arms.values().find_map(|arm| arm.windows.keys().next())?;
+    let window = windows.iter().find(|window| window.name == *name)?;
+    Some(LiftWindow {
+        name: &window.name,
+        span_ms: window.span_ms,
+    })
 }
 
 /// Returns the sum of the users of the arms that count. None if users have not been counted.

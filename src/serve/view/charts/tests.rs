@@ -112,6 +112,15 @@ fn a_primary_metric_has_the_results_of_past_looks() {
 }
 
 #[test]
+fn a_primary_metric_has_its_lifts_in_the_window_of_each_look() {
+    let answer = charts(&exporter(asked()), "hit_rate@5");
+    assert_eq!(answer["lift_window"], json!({"name": "1h", "span_ms": 3_600_000}));
+    let of_arm = |place: usize| answer["arms"][place]["looks"].get("in_window").cloned();
+    assert_eq!(of_arm(1).unwrap()["middle"], json!([null, 0.06]));
+    assert_eq!(of_arm(0), None, "it is the control");
+}
+
+#[test]
 fn users_since_the_start_are_there_for_any_metric() {
     let answer = charts(&exporter(asked()), "ctr");
     let times = [looks::AS_OF_MS - EVERY_MS, looks::AS_OF_MS];
