@@ -85,6 +85,25 @@ await withPage(`${url}#unfolded=ranker`, { viewport: { width: 1280, height: 900 
   await days.locator(".plot").press("Home");
   assert.equal(await days.locator(".plot").getAttribute("aria-valuetext"), "up to 2025-11-20 00:00: blend +2.0% (−10.0% to +14.0%)");
   await checkAccessibility(page, "charts with lifts by day");
+
+  // A link to an earlier analysis shows its lifts next to the latest ones.
+  const earlier = page.locator('[data-experiment="ranker"] [data-testid=earlier]');
+  assert.equal(await earlier.isVisible(), false, "the address names no analysis");
+  const at = (time) => page.evaluate((it) => (location.hash = `unfolded=ranker&as_of=${it}`), time);
+  const begin = (time) => `This link is from the analysis of ${time}. The page shows a later one. `;
+  const lifts = `: ${hostile} ${said}, blend ${said}, neural ${said}, shadow ${said}.`;
+  const links = {
+    "2025-11-20T00:00Z": `${begin("2025-11-20 00:00")}MRR@5 then${lifts}`,
+    "2025-11-20T12:00Z": `${begin("2025-11-20 12:00")}MRR@5 as of 2025-11-20 00:10, the closest analysis that is kept${lifts}`,
+    "2025-11-01T00:00Z": `${begin("2025-11-01 00:00")}Lifts as of then are not kept.`,
+  };
+  for (const [time, expected] of Object.entries(links)) {
+    await at(time);
+    await pollUntil(() => earlier.locator("span").textContent(), (words) => words.replaceAll(/\s+/g, " ") === expected);
+  }
+  await checkAccessibility(page, "a link to an earlier analysis");
+  await earlier.locator("button").click();
+  await pollUntil(() => earlier.isVisible(), (is) => !is);
   assert.deepEqual(objections, []);
 });
 console.log("all is well");

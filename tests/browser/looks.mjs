@@ -124,7 +124,7 @@ await withPage(url, options, async (page, objections) => {
   assert.deepEqual(copied.slice(0, 4), ["### ranker: Invalid", "", `do not trust this: users are split 23:31:23:23, but 25:25:25:25 was planned (**base** : **${quoted}** : **blend** : **neural**)`, ""]);
   assert.ok(copied.includes("| MRR\\@5 primary | 0.2500 | 0.2800 | +12.0% | −4.0% to +28.0% | 0.040 |  |  |  |"), markdown);
   assert.ok(copied.some((line) => line.startsWith(`| **${quoted}** Invalid: traffic split: hold`)), markdown);
-  assert.ok(copied.at(-2).startsWith("Analysis of 2025-11-19 23:30 UTC, <http://127.0.0.1:") && copied.at(-2).includes("experiment=ranker"), markdown);
+  assert.ok(copied.at(-2).startsWith("Analysis of 2025-11-19 23:30 UTC, <http://127.0.0.1:") && /[#&]experiment=ranker&(.*&)?as_of=2025-11-19T23:30Z>$/.test(copied.at(-2)), markdown);
 
   // Light, dark, and on a phone nothing sticks out; the table moves by itself.
   await checkAccessibility(page, "arms compared, light");

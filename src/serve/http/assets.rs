@@ -29,7 +29,7 @@ const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 /// Name of the page itself. All other parts are below `/page/`.
 pub(super) const PAGE: &str = "";
 
-const PARTS: [(&str, &str, &str); 30] = [
+const PARTS: [(&str, &str, &str); 31] = [
     (PAGE, HTML, include_str!("../page/index.html")),
     ("page.css", CSS, include_str!("../page/page.css")),
     ("page.js", JAVASCRIPT, include_str!("../page/page.js")),
@@ -62,6 +62,7 @@ const PARTS: [(&str, &str, &str); 30] = [
     ("controls.js", JAVASCRIPT, include_str!("../page/controls.js")),
     ("document.js", JAVASCRIPT, include_str!("../page/document.js")),
     ("download.js", JAVASCRIPT, include_str!("../page/download.js")),
+    ("earlier.js", JAVASCRIPT, include_str!("../page/earlier.js")),
     (
         "experiments.js",
         JAVASCRIPT,

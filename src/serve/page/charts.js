@@ -11,7 +11,7 @@ import { drawRanks } from "./chart-ranks.js";
 import { drawSplit } from "./chart-split.js";
 import { choose, chosen, isUnfolded, partOf, unfold } from "./choice.js";
 import { $, attribute, keyed, note, stamp, text } from "./document.js";
-import { controlOf } from "./download.js";
+import { controlOf, primariesOf } from "./download.js";
 import { count, digitsOf, metricOf, moment, nameOf, near, number, percentage, signed, span, visible } from "./words.js";
 
 const PATH = "api/v1/view/charts";
@@ -31,6 +31,16 @@ const MAX_BANDS = 4;
 const BY_LOOK = "looks";
 
 const drawn = new WeakMap(); // section → its charts
+
+/** Fetches the data of charts: { answer, fault }, where the fault is the reason for a failure, or "". */
+export async function fetchCharts(asked) {
+  try {
+    const response = await fetch(`${PATH}?${new URLSearchParams(asked)}`, { signal: AbortSignal.timeout(PATIENCE_MS), cache: "no-store" });
+    return response.ok ? { answer: await response.json(), fault: "" } : { answer: null, fault: `HTTP ${response.status}` };
+  } catch (error) {
+    return { answer: null, fault: error instanceof TypeError ? "no connection" : error.message };
+  }
+}
 
 const isByLook = () => chosen().band === BY_LOOK;
 
@@ -150,9 +160,9 @@ class Charts {
     const { told, metrics, profiles } = context;
     const { name: profile, metrics: known } = profiles.find(({ name }) => name === told.profile);
     const isOfLooks = profile === profiles[0].name;
-    const primaries = Object.entries(arms.find((arm) => arm.comparison)?.comparison.metrics ?? {}).filter(([, { role }]) => role === "primary");
-    const keys = new Set([...(isOfLooks ? primaries.map(([key]) => key) : []), ...metrics.map(({ id, k }) => id + k)]);
-    this.#primaries = new Set(primaries.map(([key]) => key));
+    const primaries = primariesOf(arms);
+    const keys = new Set([...(isOfLooks ? primaries : []), ...metrics.map(({ id, k }) => id + k)]);
+    this.#primaries = new Set(primaries);
     const options = [...keys].filter((key) => known.includes(key)).map((key) => ({ key, words: nameOf(key) }));
     const select = $("select", this.#section);
     keyed(select, options, ({ key }) => key, optionOf);
@@ -194,24 +204,13 @@ class Charts {
     const stream = { ...context.stream, look: looks?.as_of };
     if (this.#isAsking || this.#key === "" || (asked === this.#asked && this.#isFresh(stream))) return;
     [this.#isAsking, this.#asked, this.#of] = [true, asked, stream];
-    const fault = await this.#fetch(asked, stream.settled_end_ms);
+    const { answer, fault } = await fetchCharts(asked);
     this.#isAsking = false;
     note($("[data-testid=chart-fault]", this.#section), fault && `Could not update the charts: ${fault}.`);
     if (fault !== "") return;
+    this.#answer = { ...answer, settledEnd: stream.settled_end_ms };
     this.#draw();
     if (this.#isInSight && this.#question() !== asked) this.#ask();
-  }
-
-  /** Fetches an answer. Returns the reason for a failure, or "". */
-  async #fetch(asked, settledEnd) {
-    try {
-      const response = await fetch(`${PATH}?${asked}`, { signal: AbortSignal.timeout(PATIENCE_MS), cache: "no-store" });
-      if (!response.ok) return `HTTP ${response.status}`;
-      this.#answer = { ...(await response.json()), settledEnd };
-      return "";
-    } catch (error) {
-      return error instanceof TypeError ? "no connection" : error.message;
-    }
   }
 
   #draw() {

@@ -1,14 +1,14 @@
 // The reader's choice, kept in the hash of the URL: a link shows the same, and the browser's back button works.
 
 /** Parameters in URL order. All are sent to the server except those that only change how its answer is drawn. */
-const NAMES = ["show", "scope", "window", "k", "profile", "metrics", "view", "difference", "sort", "filter", "experiment", "page", "chart", "band", "unfolded"];
+const NAMES = ["show", "scope", "window", "k", "profile", "metrics", "view", "difference", "sort", "filter", "experiment", "page", "chart", "band", "unfolded", "as_of"];
 const DRAWN_HERE = {
   show: ["experiments", "operations"],
   view: ["settled", "both", "live"],
   difference: ["relative", "absolute"],
 };
 /** Parameters with any value that are not sent to the server. */
-const FREE_HERE = ["chart", "band", "unfolded"];
+const FREE_HERE = ["chart", "band", "unfolded", "as_of"];
 /** Parameters that change the rows, and so return to the first page of them. */
 const OF_ROWS = ["sort", "filter", "experiment"];
 /** Maximum number of unknown parameters that are sent to the server. */
@@ -49,9 +49,9 @@ export function addressOf(show) {
   return `#${parameters(next, () => true)}`;
 }
 
-/** Returns the whole URL of an experiment alone, with the same choice otherwise. */
-export function sharedAddress(experiment) {
-  const next = { ...chosen(), experiment };
+/** Returns the whole URL of an experiment alone at an analysis, with the same choice otherwise. */
+export function sharedAddress(experiment, asOf) {
+  const next = { ...chosen(), experiment, as_of: asOf === undefined ? "" : `${new Date(asOf).toISOString().slice(0, 16)}Z` };
   return new URL(`#${parameters(next, () => true)}`, location.href).href;
 }
 
@@ -99,5 +99,5 @@ export function onChoice(listen) {
 
 function parameters(values, isWanted) {
   const wanted = NAMES.filter((name) => values[name] && isWanted(name));
-  return new URLSearchParams(wanted.map((name) => [name, values[name]])).toString().replaceAll("%2C", ",");
+  return new URLSearchParams(wanted.map((name) => [name, values[name]])).toString().replaceAll("%2C", ",").replaceAll("%3A", ":");
 }

@@ -117,6 +117,12 @@ export function controlOf({ control, arms }) {
   return control !== null && arms[0]?.name === control ? arms[0] : null;
 }
 
+/** Returns the keys of the primary metrics. Empty without a comparison. */
+export function primariesOf(arms) {
+  const metrics = arms.find((arm) => arm.comparison)?.comparison.metrics ?? {};
+  return Object.keys(metrics).filter((key) => metrics[key].role === "primary");
+}
+
 /** Control characters, line breaks, marks and overrides of text direction, and the byte order mark. */
 const STEERING = /[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/gu;
 

@@ -6,6 +6,7 @@ import { choose } from "./choice.js";
 import { sortedBy } from "./controls.js";
 import { $, attribute, hintAtMore, keyed, note, stamp, text } from "./document.js";
 import { controlOf } from "./download.js";
+import { earlierOf } from "./earlier.js";
 import { asOf, drawLooks, hasAbsolute, planning } from "./looks.js";
 import { drawProgress } from "./progress.js";
 import { drawSettling } from "./settling.js";
@@ -128,6 +129,7 @@ function experimentSection({ name }) {
   text($("bdi", heading), visible(name));
   attribute($(".uncontrolled", node), "data-tip", WORDS.uncontrolled);
   const verdict = verdictOf(node);
+  const drawEarlier = earlierOf(node);
   let shown;
   copyBy($(".copy", node), node, () => shown);
   const alone = $("[data-testid=alone]", node);
@@ -151,6 +153,7 @@ function experimentSection({ name }) {
       $("table", node).style.setProperty("--views", views.length);
       drawAbout(node, experiment);
       verdict(experiment);
+      drawEarlier(experiment);
       const hasEffects = context.difference === "relative" || hasAbsolute(experiment.arms);
       const isReplaced = context.isAnalysisOnly && hasEffects && experiment.arms.some(({ comparison, own }) => comparison || own);
       wide.hidden = isReplaced;

@@ -85,5 +85,5 @@ function markdownOf({ name, verdict, looks }, section) {
   const lineOf = ({ name, cells: [first, ...rest] }) => line([bold(name) + escaped(first.slice(name.length)), ...rest.map(escaped)]);
   const table = head === undefined ? [] : [lineOf(head), line(head.cells.map((_, i) => (i === 0 ? "---" : "---:"))), ...body.map(lineOf), ""];
   const asOf = looks?.as_of == null ? "" : `Analysis of ${new Date(looks.as_of).toISOString().slice(0, 16).replace("T", " ")} UTC, `;
-  return [`### ${escaped(visible(name))}: ${verdict.label}`, "", verdict.parts.map(part).join(""), "", ...table, `${asOf}<${sharedAddress(name)}>`, ""].join("\n");
+  return [`### ${escaped(visible(name))}: ${verdict.label}`, "", verdict.parts.map(part).join(""), "", ...table, `${asOf}<${sharedAddress(name, looks?.as_of ?? undefined)}>`, ""].join("\n");
 }
