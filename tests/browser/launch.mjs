@@ -27,9 +27,8 @@ const args = [
  * lives. Whatever `body` throws ends the script with a failure; the browser closes in every case. `script` runs in the
  * page before its own.
  */
-export async function withPage(url, { script, ...options }, body) {
-  const browser = await chromium.launch({ executablePath, headless: true, args });
-  try {
+export function withPage(url, { script, ...options }, body) {
+  return withBrowser(async (browser) => {
     const context = await browser.newContext(options);
     const page = await context.newPage();
     const objections = [];
@@ -42,6 +41,14 @@ export async function withPage(url, { script, ...options }, body) {
     if (script) await page.addInitScript(script);
     await page.goto(url);
     await body(page, objections);
+  });
+}
+
+/** Runs `body(browser)`, and closes the browser in every case. */
+export async function withBrowser(body) {
+  const browser = await chromium.launch({ executablePath, headless: true, args });
+  try {
+    await body(browser);
   } finally {
     await browser.close();
   }

@@ -1,6 +1,7 @@
 //! The live page in headless Chromium under traffic, and the shape of the JSON that it reads.
 //!
 //! `ABGAUGE_SCREENSHOTS=docs tests/run --test page` retakes docs/page.png, docs/page-dark.png and docs/page-phone.png.
+//! `ABGAUGE_FIRST_VIEWS=250 tests/run --test page -- first_views` opens the page of 250 demos, four times each.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -39,6 +40,18 @@ fn the_page_updates_live_and_settled_numbers_by_itself() {
         .unwrap_or_default();
     let said = browser::run("page.mjs", &[&url, &folder], Duration::from_secs(480));
     assert!(said.contains("all is well"), "{said}");
+}
+
+/// Each demo has its own seed.
+#[test]
+fn first_views_agree_with_every_output_and_claim_only_what_is_true() {
+    let n_demos = std::env::var("ABGAUGE_FIRST_VIEWS");
+    let n_views = if n_demos.is_ok() { "4" } else { "1" };
+    let n_demos = n_demos.unwrap_or_else(|_| "1".to_owned());
+    let program = support::daemon::program().display().to_string();
+    let args = [program.as_str(), "1", &n_demos, n_views];
+    let said = browser::run("first-views.mjs", &args, Duration::from_secs(3 * 3600));
+    assert!(said.contains("first views agree"), "{said}");
 }
 
 #[test]

@@ -26,7 +26,7 @@ pub struct Daemon {
 }
 
 /// Returns the build under test unless `ABGAUGE_PROGRAM` names another, so that a long run survives a rebuild.
-fn program() -> PathBuf {
+pub fn program() -> PathBuf {
     std::env::var_os("ABGAUGE_PROGRAM").map_or_else(|| env!("CARGO_BIN_EXE_abgauge").into(), PathBuf::from)
 }
 
