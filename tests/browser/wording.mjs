@@ -3,6 +3,7 @@
 //   wording.mjs URL WHAT [FOLDER]    with one of the checks below; pictures go into the folder
 
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { PATIENCE, changeAnswers, checkAccessibility, checkWidth, hands, pollUntil, withPage } from "./launch.mjs";
@@ -42,6 +43,20 @@ const CHECKS = {
     assert.equal((await facts("neural"))[0], "MRR@5 is shown as decided on 2025-11-18. The latest analysis: −5.0% (−20.0% to +10.0%).");
   },
 
+  /** A decision has the day since which it holds, and the later one that confirmed it. */
+  async confirmed({ page, words, of, reason }) {
+    assert.match(await words(of("verdict")), /^Better neural beats base: MRR@5 \+10\.0% \(\+1\.0% to \+19\.0%\), better since Tue 18 Nov \(day 7\), confirmed Wed 19 Nov \(day 8\), /);
+    assert.equal(await words(of("progress")), "8.2 days since the start · Better since 2025-11-18, confirmed 2025-11-19");
+    assert.equal(await words(of("comparison", { arm: "neural" }).locator(".arm")), "neural Better since 2025-11-18");
+    assert.equal(await words(of("comparison", { arm: "blend" }).locator(".arm")), "blend Undecided");
+    assert.equal(await reason("neural"), "promote: MRR@5 is better, p = 0.020, since day 7, confirmed on day 8");
+    const [download] = await Promise.all([page.waitForEvent("download"), page.locator("#json").click()]);
+    const { rows } = JSON.parse(readFileSync(await download.path(), "utf8"));
+    const row = rows.find(({ experiment, arm, metric, k }) => experiment === "ranker" && arm === "neural" && `${metric}@${k}` === "mrr@5");
+    const time = (day) => `2025-11-${day}T19:20:00.000Z`;
+    assert.deepEqual([row?.decision_since, row?.decision_at], [time(18), time(19)]);
+  },
+
   /** After a decision look without a decision, more than days is missing. */
   async "what is missing"({ page, words, of, cell, facts, pick }) {
     assert.match(
@@ -75,7 +90,7 @@ const CHECKS = {
     const reasons = [await reason("neural"), await reason("blend")];
     assert.match(reasons[0], /^promote: /);
     assert.match(reasons[1], /^also passes, not compared with neural: /);
-    assert.equal(await words(of("progress")), "8.2 days since the start · latest decision 2025-11-18");
+    assert.equal(await words(of("progress")), "8.2 days since the start · Better since 2025-11-18");
     assert.equal(await of("progress").locator("progress").isVisible(), false, "nothing is missing");
     assert.match(await words(of("verdict")), /2 of 3 arms beat it, not compared with each other/);
     assert.equal((await facts("neural")).at(-1), "No guardrail is set.");

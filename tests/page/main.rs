@@ -263,6 +263,11 @@ fn a_loss_whose_interval_includes_zero_again_is_explained() {
 }
 
 #[test]
+fn a_confirmed_decision_shows_since_when_it_holds() {
+    check_wording(LookedAt::look_confirmed, "confirmed");
+}
+
+#[test]
 fn an_undecided_experiment_shows_what_is_missing() {
     check_wording(|server| server.look_undecided(None), "what is missing");
 }

@@ -29,7 +29,9 @@ const WEEK_MS: i64 = 604_800_000;
 const DECIDED_AT: DecidedAt = DecidedAt {
     look: 1008,
     as_of_ms: START_MS + WEEK_MS,
+    since_ms: START_MS + WEEK_MS,
     day: 7,
+    since_day: 7,
     k: Some(1),
 };
 const NEXT_DECISION_MS: i64 = START_MS + 2 * WEEK_MS;
@@ -202,6 +204,26 @@ impl LookedAt {
         give_reason(
             &mut report,
             "MRR@5 is worse, p = 0.01, decided on day 7; since then its interval has come to include 0",
+        );
+        self.show(report);
+    }
+
+    /// Shows a look at which the win of `neural` was confirmed yesterday, a day after its decision.
+    pub fn look_confirmed(&self) {
+        const DAY_MS: i64 = 86_400_000;
+        let mut report = sound(ArmState::Win);
+        let arm = arm_of(&mut report, "neural");
+        let decisions = arm
+            .metrics
+            .values_mut()
+            .filter_map(|metric| metric.decision.as_mut());
+        for decision in decisions {
+            decision.at.as_of_ms += DAY_MS;
+            decision.at.day += 1;
+        }
+        give_reason(
+            &mut report,
+            "MRR@5 is better, p = 0.020, since day 7, confirmed on day 8",
         );
         self.show(report);
     }

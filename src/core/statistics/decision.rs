@@ -11,7 +11,7 @@ use super::definition::name_of;
 use super::harm::HarmBound;
 use super::probability::in_words;
 use super::settings::Goal;
-use super::test_state::DecidedLook;
+use super::test_state::{DecidedAt, DecidedLook};
 use super::{harm, per_user, srm};
 use crate::rounding::{percentage, signed_percentage};
 
@@ -311,7 +311,7 @@ impl DecisionFacts<'_> {
     fn standing(&self) -> Option<ReasonedState> {
         let previous = self.previous.filter(|previous| previous.is_decision())?;
         let at = previous.at?;
-        Some((previous.state, dated(&previous.reason, at.day)))
+        Some((previous.state, dated(&previous.reason, at)))
     }
 
     fn loss(&self) -> Option<ReasonedState> {
@@ -395,9 +395,13 @@ pub(super) fn refused_reason(shares: [f64; 2]) -> String {
     format!("{arm} of the arm's lists were refused or lost a click, but {control} of its control's lists")
 }
 
-/// Appends the day of the decision to a reason.
-pub(super) fn dated(reason: &str, day: u32) -> String {
-    format!("{reason}, decided on day {day}")
+/// Appends the day of the decision to a reason: ", decided on day 7" or ", since day 7, confirmed on day 14".
+pub(super) fn dated(reason: &str, at: DecidedAt) -> String {
+    let DecidedAt { day, since_day, .. } = at;
+    match since_day == day {
+        true => format!("{reason}, decided on day {day}"),
+        false => format!("{reason}, since day {since_day}, confirmed on day {day}"),
+    }
 }
 
 /// State and reason.

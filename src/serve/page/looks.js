@@ -6,7 +6,7 @@ import { drawAxis, drawBar, edgeOf } from "./intervals.js";
 import { drawOwn } from "./own.js";
 import { drawFacts } from "./progress.js";
 import { drawValue } from "./why.js";
-import { DECIDED, ROLES, STATES, count, digitsOf, idsPerUser, interval, lift, metricOf, moment, nameOf, percentage, probability, stateOf, visible } from "./words.js";
+import { DECIDED, ROLES, STATES, count, date, digitsOf, heldOf, idsPerUser, interval, lift, metricOf, moment, nameOf, percentage, probability, stateOf, visible } from "./words.js";
 
 /** Looks are ten minutes of event time apart. A look that is late by more than two intervals is held back. */
 const LATE_MS = 20 * 60_000;
@@ -164,7 +164,9 @@ function armLine({ name, experiment }) {
       attribute(badge, "data-label", comparison?.label);
       attribute(badge, "data-tip", helpOf(comparison ?? {}));
       const [primary] = metrics;
-      $("small", node).hidden = !isControl;
+      $(".is-control", node).hidden = !isControl;
+      const { since } = heldOf(comparison ?? {});
+      note($(".since", node), since === undefined ? "" : `since ${date(since)}`);
       attribute(node, "data-role", primary?.role);
       const isWhole = isOpen || primary === undefined;
       const cells = isWhole ? [{ name: "reason", words: isOpen ? reasonOf(arm) : "", span: arm.nColumns }] : cellsOf(primary, { name, comparison, analysis }, edge);

@@ -2,7 +2,7 @@
 // it was decided. Below an arm: the facts that decide or delay a decision, and its checks.
 
 import { $, attribute, keyed, lines, text } from "./document.js";
-import { DECIDED, date, digitsOf, interval, lift, nameOf, number, percentage, probability, some, span } from "./words.js";
+import { date, digitsOf, heldOf, interval, lift, nameOf, number, percentage, probability, some, span } from "./words.js";
 
 const DAY_MS = 86_400_000;
 
@@ -39,13 +39,14 @@ function ends(comparison, asOf) {
   return [end > asOf ? `planned end ${date(end)}` : `planned end was ${date(end)}`];
 }
 
-/** Day of the decision that holds, which a later look confirms or replaces, or of the first harm. Other states have no known begin. */
+/** Day since which the decision holds and day of the look that confirmed it, or day of the first harm. Other states have no known begin. */
 function since(comparison) {
-  const metrics = Object.values(comparison?.metrics ?? {});
-  const first = (times) => times.filter((at) => at !== undefined).sort((a, b) => a - b).slice(0, 1).map(date);
-  if (DECIDED.includes(comparison?.state)) return first(metrics.map(({ decision }) => decision?.at)).map((day) => `latest decision ${day}`);
-  if (comparison?.state === "harm") return first(metrics.map(({ harm_since: at }) => at)).map((day) => `harm found ${day}`);
-  return [];
+  const { since, confirmed } = heldOf(comparison ?? {});
+  if (since === undefined) return [];
+  if (comparison.state === "harm") return [`harm found ${date(since)}`];
+  // The interval of a loss that is only probable now has changed since its decision.
+  const begin = comparison.label === "Probably harmful" ? `decided ${date(since)}` : `${comparison.label} since ${date(since)}`;
+  return [date(confirmed) === date(since) ? begin : `${begin}, confirmed ${date(confirmed)}`];
 }
 
 // ---- An arm -------------------------------------------------------------------------------------

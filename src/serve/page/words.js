@@ -78,6 +78,16 @@ export const STATES = {
 /** States that rest on a decision look. */
 export const DECIDED = ["win", "loss", "no_effect"];
 
+/** First times of an arm's state, Unix ms: `since` when it holds without a break, and the latest decision look that `confirmed` it. */
+export function heldOf({ state, metrics }) {
+  const known = Object.values(metrics ?? {});
+  if (state === "harm") return { since: first(known.map(({ harm_since: at }) => at)) };
+  const decision = DECIDED.includes(state) ? known.find(({ decision }) => decision)?.decision : undefined;
+  return { since: decision?.since, confirmed: decision?.at };
+}
+
+const first = (times) => times.filter((at) => at !== undefined).sort((a, b) => a - b)[0];
+
 /** The state of an arm in words: its label, with the failed check of an invalid one. */
 export function stateOf({ state, label }) {
   const check = STATES[state]?.check;

@@ -54,7 +54,9 @@ fn previous(given: &Value) -> Option<DecidedLook> {
         at: Some(DecidedAt {
             look: 1008,
             as_of_ms: 1_763_596_800_000,
+            since_ms: 1_763_596_800_000,
             day: 7,
+            since_day: 7,
             k: Some(1),
         }),
         metrics: BTreeMap::new(),

@@ -280,6 +280,32 @@ fn a_decision_is_kept_until_a_later_look_decides_and_a_note_marks_it_open_again(
 }
 
 #[test]
+fn a_decision_holds_since_the_first_look_with_its_state() {
+    let mut world = World::new();
+    let since = |world: &World| decided(world).at.map(|at| (at.since_day, at.day));
+    assert_eq!(state(&world.go(7.0, better())), ArmState::Win);
+    assert_eq!(since(&world), Some((7, 7)));
+    let report = world.go(7.0, better());
+    assert_eq!(state(&report), ArmState::Win);
+    assert_eq!(since(&world), Some((7, 14)));
+    assert!(
+        reason(&report).ends_with(", since day 7, confirmed on day 14"),
+        "{}",
+        reason(&report)
+    );
+    let later = world.look(0.1);
+    assert_eq!(reason(&later), reason(&report), "between two decision looks");
+    let decision = metric(&later).decision.expect("it was decided");
+    assert_eq!(decision.at.as_of_ms - decision.at.since_ms, 7 * 86_400_000);
+    // A failed check at a decision look ends the decision, so the next one starts anew.
+    world.totals.multi_arm_users = Some(10_000.0);
+    assert_eq!(state(&world.look(6.9)), ArmState::InvalidMultiArm);
+    world.totals.multi_arm_users = Some(0.0);
+    assert_eq!(state(&world.go(7.0, better())), ArmState::Win);
+    assert_eq!(since(&world), Some((28, 28)));
+}
+
+#[test]
 fn a_check_that_fails_at_a_decision_look_withdraws_the_decision() {
     let mut world = World::new();
     assert_eq!(state(&world.go(7.0, better())), ArmState::Win);
