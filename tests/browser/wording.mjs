@@ -57,6 +57,22 @@ const CHECKS = {
     assert.deepEqual([row?.decision_since, row?.decision_at], [time(18), time(19)]);
   },
 
+  /** Colors follow the arms, whatever the order in which the page was loaded, and whatever else is shown. */
+  async colors({ page, of }) {
+    const painted = async () => {
+      await ranker(page).locator("[data-testid=charts]").scrollIntoViewIfNeeded();
+      return of("split-line").evaluateAll((nodes) => nodes.map((node) => `${node.dataset.arm}: ${node.querySelector(".swatch").dataset.colour}`).sort());
+    };
+    const load = async (hash, n) => {
+      await page.goto(`${url}#unfolded=ranker&${hash}`);
+      await page.reload();
+      return pollUntil(painted, (rows) => rows.length === n);
+    };
+    const expected = ["<img src=x onerror=alert(1)>: 1", "base: 0", "blend: 2", "neural: 3", "shadow: 4"];
+    for (const sort of ["name", "-name", "-lift"]) assert.deepEqual(await load(`sort=${sort}`, 5), expected, sort);
+    assert.deepEqual(await load("filter=neural", 2), ["base: 0", "neural: 3"]);
+  },
+
   /** After a decision look without a decision, more than days is missing. */
   async "what is missing"({ page, words, of, cell, facts, pick }) {
     assert.match(

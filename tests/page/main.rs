@@ -268,6 +268,11 @@ fn a_confirmed_decision_shows_since_when_it_holds() {
 }
 
 #[test]
+fn an_arm_keeps_its_color_in_any_order() {
+    check_wording(LookedAt::look_two_winners, "colors");
+}
+
+#[test]
 fn an_undecided_experiment_shows_what_is_missing() {
     check_wording(|server| server.look_undecided(None), "what is missing");
 }

@@ -136,7 +136,7 @@ fn a_row_has_both_views_of_the_chosen_window_cutoff_and_metrics() {
     assert_eq!(
         answer["experiments"],
         json!([{"name": "e", "control": null, "n_arms": 1, "n_found": 1, "verdict": alone, "compared_with": null, "arms": [
-            {"name": "a", "last_list_ms": NOW_MS, "live": place, "settled": place},
+            {"name": "a", "number": 0, "last_list_ms": NOW_MS, "live": place, "settled": place},
         ]}])
     );
     let chosen = json!({
