@@ -97,7 +97,7 @@ await withPage(url, options, async (page, objections) => {
   const tip = await row("blend", "mrr@5").locator(".name").getAttribute("data-tip");
   assert.match(tip, /Per assigned user: −15\.7% \(−20\.0% to \+60\.0%\)\.$/);
   const checks = of("checks", "blend").locator("div");
-  assert.deepEqual(await Promise.all((await checks.all()).map(words)), ["traffic split not as planned (p < 0.001)", "list ratio 1.051 (0.800 to 1.400), p 1"]);
+  assert.deepEqual(await Promise.all((await checks.all()).map(words)), ["lists per user ÷ control's 1.051 (0.800 to 1.400), p = 1"]);
   assert.equal(await words(of("comparison-notes", "blend")), "a note on what is compared");
 
   // An arm that is compared with none has its values, and intervals where enough is known.

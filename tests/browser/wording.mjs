@@ -148,6 +148,22 @@ const CHECKS = {
     assert.equal(await lifts(), 0);
   },
 
+  /** Every check is named with its result. */
+  async trusted({ words, of }) {
+    assert.equal(
+      await words(of("trust")),
+      "6 of 7 checks passed, 1 not possible yet: users split as planned OK (p = 0.800) each user in one arm OK (0.05% in two) users known OK equal losses OK equal lists per user OK clicks find their list no clicks yet all data read OK",
+    );
+    assert.equal(await of("trust").locator("a").count(), 0);
+  },
+
+  /** Checks that failed come with their runbooks, those of the stream too. */
+  async "not trusted"({ words, of }) {
+    assert.match(await words(of("trust")), /^2 of 7 checks failed: users split as planned not as planned \(p < 0\.001\) What to do each user in one arm not checked users known OK .* clicks find their list 10\.0% find none What to do all data read OK$/);
+    const links = await of("trust").locator("a").evaluateAll((nodes) => nodes.map((node) => node.getAttribute("href")));
+    assert.deepEqual(links, ["runbooks#abgaugesampleratiomismatch", "runbooks#abgaugeunmatchedclicks"]);
+  },
+
   /** Misspelled names take one line, and can be opened. */
   async "few lists"({ page, words }) {
     const folded = page.locator("[data-testid=folded]");
@@ -166,6 +182,7 @@ const CHECKS = {
 /** Changes to every answer of the daemon, made in the page. */
 const CHANGES = {
   "few lists": { folded: [{ name: "rankr", lists: 1 }, { name: "<b>", lists: 3 }], n_folded: 12 },
+  "not trusted": { stream: { click_results: { matched: 9_000, unmatched: 1_000 } } },
   "nothing counted": { stream: { records: { served: { accepted: 0, ignored: 54_694 }, clicks: { accepted: 0 } }, since_ms: 1_763_553_600_000 } },
 };
 
@@ -186,7 +203,7 @@ const script = what === "absolute effects" ? addEffects : { content: `(${changeA
 
 await withPage(url, { script, viewport: { width: 1440, height: 900 }, timezoneId: "UTC" }, async (page, objections) => {
   const { locate, state, pick } = hands(page);
-  await state(what === "nothing counted" ? "wrong" : "ready");
+  await state({ "nothing counted": "wrong", "not trusted": "warned" }[what] ?? "ready");
   await ranker(page).locator("[data-testid=comparison]").first().waitFor(PATIENCE);
   const of = (testid, attributes = {}) => ranker(page).locator(`[data-testid="${testid}"]` + Object.entries(attributes).map(([name, it]) => `[data-${name}=${JSON.stringify(it)}]`).join(""));
   const words = (locator) => locator.innerText().then((text) => text.replaceAll(/\s+/g, " ").trim());

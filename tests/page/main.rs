@@ -293,6 +293,16 @@ fn lifts_of_an_invalid_experiment_are_folded() {
 }
 
 #[test]
+fn each_check_of_the_numbers_has_its_result_in_one_line() {
+    check_wording(LookedAt::look_two_winners, "trusted");
+}
+
+#[test]
+fn a_failed_check_is_named_with_its_runbook() {
+    check_wording(LookedAt::look_invalid, "not trusted");
+}
+
+#[test]
 fn names_with_few_lists_are_one_line() {
     check_wording(|server| server.look_undecided(None), "few lists");
 }

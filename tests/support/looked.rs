@@ -11,6 +11,7 @@ use abgauge::telemetry::Telemetry;
 use abgauge_core::looks::{ArmLook, ExperimentLook, History, Look, MetricLook, Published, WindowLook};
 use abgauge_core::metrics::{ListOutcome, Parts, Ranking};
 use abgauge_core::statistics::burn_in::BurnIn;
+use abgauge_core::statistics::decision::MultiArm;
 use abgauge_core::statistics::{
     AbsoluteEffect, ArmReport, ArmState, Basis, ComparedParts, ComparisonReport, DecidedAt, DecidedLook,
     DecidedMetric, Decision, Goal, GuardrailReport, GuardrailState, HarmBound, InformationGrowth, Interval,
@@ -477,6 +478,10 @@ fn report(as_of_ms: i64, neural: ArmState) -> ComparisonReport {
 fn sound(neural: ArmState) -> ComparisonReport {
     let mut report = report(SETTLED_END_MS + 1, neural);
     report.srm_p = Some(0.8);
+    report.multi_arm = Some(MultiArm {
+        in_two: 5.0,
+        users: 10_000.0,
+    });
     for name in [HOSTILE, "blend"] {
         let open = arm_report(Some(ArmState::NoDecision));
         report.arms.insert(name.to_owned(), open);

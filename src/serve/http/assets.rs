@@ -29,7 +29,7 @@ const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 /// Name of the page itself. All other parts are below `/page/`.
 pub(super) const PAGE: &str = "";
 
-const PARTS: [(&str, &str, &str); 30] = [
+const PARTS: [(&str, &str, &str); 31] = [
     (PAGE, HTML, include_str!("../page/index.html")),
     ("page.css", CSS, include_str!("../page/page.css")),
     ("page.js", JAVASCRIPT, include_str!("../page/page.js")),
@@ -76,6 +76,7 @@ const PARTS: [(&str, &str, &str); 30] = [
     ("progress.js", JAVASCRIPT, include_str!("../page/progress.js")),
     ("settling.js", JAVASCRIPT, include_str!("../page/settling.js")),
     ("stream.js", JAVASCRIPT, include_str!("../page/stream.js")),
+    ("trust.js", JAVASCRIPT, include_str!("../page/trust.js")),
     (
         "uplot.js",
         JAVASCRIPT,

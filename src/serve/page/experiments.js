@@ -4,12 +4,13 @@ import { nSettledOf } from "./chart-data.js";
 import { drawCharts } from "./charts.js";
 import { choose } from "./choice.js";
 import { sortedBy } from "./controls.js";
-import { $, attribute, hintAtMore, keyed, note, stamp, text } from "./document.js";
+import { $, attribute, hintAtMore, keyed, note, stamp, text, withTip } from "./document.js";
 import { controlOf } from "./download.js";
 import { asOf, drawLooks, hasAbsolute, planning } from "./looks.js";
 import { drawProgress } from "./progress.js";
 import { drawSettling } from "./settling.js";
 import { copyBy } from "./share.js";
+import { drawTrust } from "./trust.js";
 import { drawValue } from "./why.js";
 import { LABELS, STATES, WORDS, count, metricOf, near, percentage, signed, some, span, stateOf, visible } from "./words.js";
 
@@ -38,7 +39,7 @@ export function drawExperiments(answer, { show, view, difference }) {
   const hasAnalysis = told.window === "total" && answer.has_looks_of_scope && told.profile === answer.profiles[0].name;
   // The rows below then have everything that this table has.
   const isAnalysisOnly = hasAnalysis && view === "settled";
-  const context = { told, stream, profiles: answer.profiles, order, hasAnalysis, isAnalysisOnly, lineWindow, metrics, views, columns, difference, isAlone, isStacked, least };
+  const context = { told, stream, profiles: answer.profiles, order, hasAnalysis, isAnalysisOnly, lineWindow, metrics, views, columns, difference, isAlone, isStacked, least, nPartitions: answer.n_partitions };
   const sections = answer.experiments.map((experiment) => ({ ...experiment, context }));
   const several = sections.length > 1 ? sections : [];
   keyed($("#verdicts"), several, ({ name }) => name, verdictLine);
@@ -206,7 +207,9 @@ function verdictOf(node) {
   const [badge, sentence] = ["badge", "sentence"].map((testid) => $(`[data-testid=${testid}]`, node));
   let drawn = null;
   $(".anyway", node).addEventListener("click", ({ target }) => text(target, node.classList.toggle("anyway") ? "hide the lifts" : "show the lifts anyway"));
-  return ({ verdict, looks, arms, context: { stream, hasAnalysis } }) => {
+  return (experiment) => {
+    const { verdict, looks, arms, context } = experiment;
+    const { stream, hasAnalysis } = context;
     for (const key of ["badge", "label"]) attribute($("[data-testid=verdict]", node), `data-${key}`, verdict[key]);
     text(badge, verdict.label);
     // An upgraded daemon may send labels that this page does not know.
@@ -220,6 +223,7 @@ function verdictOf(node) {
     }
     drawn = verdict.sentence;
     drawProgress($("[data-testid=progress]", node), { verdict, looks, arms });
+    drawTrust($("[data-testid=trust]", node), experiment);
     note($("[data-testid=chance]", node), verdict.chance === null ? "" : `For comparison, ${verdict.chance}.`);
     note($("[data-testid=as-of]", node), asOf(looks, stream, hasAnalysis));
     note($("[data-testid=planning]", node), planning(looks, verdict));
@@ -307,7 +311,7 @@ function columnHead({ view, metric, bases }) {
   attribute(node, "role", "columnheader");
   node.className = view;
   if (metric === null) {
-    node.append(...bases.flatMap((it) => [it === "users" ? explained(it, WORDS.users) : sorter(`${view}.${it}`, it, WORDS[it]), " "]));
+    node.append(...bases.flatMap((it) => [it === "users" ? withTip(it, WORDS.users) : sorter(`${view}.${it}`, it, WORDS[it]), " "]));
     return { node, draw() {} };
   }
   const button = sorter(`${view}.${metric.id}`, "", metric.help);
@@ -316,15 +320,6 @@ function columnHead({ view, metric, bases }) {
   const k = document.createElement("span");
   button.append(metric.name, document.createElement("wbr"), k);
   return { node, draw: ({ metric }) => text(k, metric.k) };
-}
-
-/** A head that no order belongs to. */
-function explained(words, help) {
-  const node = document.createElement("button");
-  Object.assign(node, { type: "button", className: "explain" });
-  attribute(node, "data-tip", help);
-  text(node, words);
-  return node;
 }
 
 function sorter(key, words, help) {

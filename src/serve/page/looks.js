@@ -113,13 +113,19 @@ function atLevel({ power }) {
   return power == null ? "" : ` (${percentage(1 - power.alpha, digitsOf(power.alpha * 100))} intervals)`;
 }
 
+/** Returns whether the next look waits for a partition that is behind. */
+export function isHeld({ as_of: asOf }, { settled_end_ms: settledEnd }) {
+  return asOf !== null && settledEnd !== null && settledEnd - asOf > LATE_MS;
+}
+
 /** Sentences about causes that hold looks back, and about data that looks leave out. */
-function held({ as_of: asOf, waits_for: waitsFor, given_up: isGivenUp, no_users: noUsers }, { settled_end_ms: settledEnd }) {
+function held(looks, stream) {
+  const { as_of: asOf, waits_for: waitsFor, given_up: isGivenUp, no_users: noUsers } = looks;
   if (isGivenUp) return ["No more analyses are made: statistics took more than limits.max_statistics. Raise it, and restart abgauge."];
   const sentences = [];
   const partition = waitsFor === null ? "" : ` Partition ${waitsFor} is furthest behind.`;
   if (asOf === null) sentences.push(`No analysis has been made yet: the first one follows once lists have settled.${partition}`);
-  else if (settledEnd !== null && settledEnd - asOf > LATE_MS) sentences.push(`The next analysis is held back.${partition}`);
+  else if (isHeld(looks, stream)) sentences.push(`The next analysis is held back.${partition}`);
   if (noUsers !== null) sentences.push(`${noUsers[0].toUpperCase()}${noUsers.slice(1)}.`);
   return sentences;
 }

@@ -1,8 +1,8 @@
 // Facts other than lifts. One line per experiment: how long it has run, the share of the data for a decision, when it ends, and when
 // it was decided. Below an arm: the facts that decide or delay a decision, and its checks.
 
-import { $, attribute, keyed, lines, text } from "./document.js";
-import { date, digitsOf, heldOf, interval, lift, nameOf, number, percentage, probability, some, span } from "./words.js";
+import { $, keyed, lines, named, text } from "./document.js";
+import { date, digitsOf, equation, heldOf, interval, lift, nameOf, number, percentage, some, span } from "./words.js";
 
 const DAY_MS = 86_400_000;
 
@@ -54,7 +54,7 @@ function since(comparison) {
 /** Draws the facts and the checks of a compared arm, whose rows of metrics are these. */
 export function drawFacts(node, comparison, metrics) {
   lines($("[data-testid=facts]", node), factsOf(comparison, metrics));
-  keyed($("dl", node), checksOf(comparison.checks), ({ name }) => name, checkOf);
+  keyed($("dl", node), checksOf(comparison.checks), ({ name }) => name, named("check"));
 }
 
 /** Later numbers, harm, guardrails, and how much of the data is there. */
@@ -89,38 +89,9 @@ function guardrailOf({ key, guardrail: { margin, bound, state } }) {
   return `Guardrail ${nameOf(key)} ${GUARDRAILS[state] ?? state}: ${now}, ${percentage(margin)} allowed.`;
 }
 
-/** Largest p at which users are not split as planned. */
-const SPLIT_ALARM = 0.001;
-
-function pIs(p) {
-  const words = probability(p);
-  return words.startsWith("<") ? `p < ${words.slice(1)}` : `p = ${words}`;
-}
-
-function checksOf({ srm, list_ratio: ratio, multi_arm: multiArm }) {
-  const checks = [];
-  if (srm) checks.push({ name: "traffic split", words: `${srm.p > SPLIT_ALARM ? "OK" : "not as planned"} (${pIs(srm.p)})`, tip: "Test of the sample ratio: p-value of users being split as shares are set. At 0.001 or less, assignment or logging is broken and no number can be trusted." });
-  if (ratio) {
-    const bounds = ratio.lower === undefined ? "" : ` (${number(ratio.lower, 3)} to ${number(ratio.upper, 3)})`;
-    checks.push({ name: "list ratio", words: `${number(ratio.value, 3)}${bounds}, p ${probability(ratio.p)}`, tip: "Lists per assigned user, divided by the control's. If an arm changes how many lists a user gets, a ratio per list is not an effect on users." });
-  }
-  if (multiArm) checks.push({ name: "users in two arms", words: percentage(multiArm.share, 2), tip: "Share of users who were seen in two arms. Above 1% of at least a thousand, the comparison is invalid." });
-  return checks;
-}
-
-function checkOf({ name }) {
-  const node = document.createElement("div");
-  const [term, button, value] = ["dt", "button", "dd"].map((tag) => document.createElement(tag));
-  Object.assign(button, { type: "button", className: "explain" });
-  attribute(node, "data-check", name);
-  text(button, name);
-  term.append(button);
-  node.append(term, value);
-  return {
-    node,
-    draw({ words, tip }) {
-      text(value, words);
-      attribute(button, "data-tip", tip);
-    },
-  };
+/** The check of an arm alone. Those of the whole experiment are at its top. */
+function checksOf({ list_ratio: ratio }) {
+  if (!ratio) return [];
+  const bounds = ratio.lower === undefined ? "" : ` (${number(ratio.lower, 3)} to ${number(ratio.upper, 3)})`;
+  return [{ name: "lists per user ÷ control's", value: `${number(ratio.value, 3)}${bounds}, ${equation("p", ratio.p)}`, tip: "Lists per assigned user, divided by the control's. If an arm changes how many lists a user gets, a ratio per list is not an effect on users." }];
 }

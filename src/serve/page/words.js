@@ -172,6 +172,12 @@ export function interval({ lower, upper }, write = percentage) {
   return lower === undefined ? "–" : `${lift(lower, write)} to ${lift(upper, write)}`;
 }
 
+/** A p-value in a sentence: "p = 0.830", "p < 0.001". */
+export function equation(name, p) {
+  const words = probability(p);
+  return words.startsWith("<") ? `${name} < ${words.slice(1)}` : `${name} = ${words}`;
+}
+
 /** A p-value with three digits. */
 export function probability(p) {
   if (p === undefined) return "–";

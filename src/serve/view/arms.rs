@@ -220,6 +220,8 @@ struct ArmRow<'a> {
 struct AnalyzedArm<'a> {
     #[serde(flatten)]
     size: Size,
+    /// Settled lists without a user.
+    lists_without_user: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     share: Option<f64>,
     /// Lifts by metric in the window that ends with the look, by the window's name.
@@ -235,6 +237,7 @@ impl<'a> AnalyzedArm<'a> {
         let windows = own.windows.iter().filter(|(_, window)| !window.lifts.is_empty());
         Some(AnalyzedArm {
             size: own.size,
+            lists_without_user: own.lists_without_user,
             share,
             lifts: windows
                 .map(|(name, window)| (name.as_str(), &window.lifts))
