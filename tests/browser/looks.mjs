@@ -70,7 +70,7 @@ await withPage(url, options, async (page, objections) => {
   await pollUntil(() => locate("arm", { experiment: "ranker" }).count(), (n) => n === 0);
   assert.equal(await heldIn("ranker"), "The next analysis is held back. Partition 3 is furthest behind.");
   const decisions = {
-    [hostile]: ["Invalid: traffic split", "hold: sample ratio mismatch, p = 0.0004"],
+    [hostile]: ["Invalid: traffic split", "hold: sample ratio mismatch, p < 0.001"],
     blend: ["Undecided", "hold: no primary metric differs significantly on day 7"],
     neural: ["Collecting", "hold: 64 of 100 expected hits"],
     shadow: ["not tested", "It has no share of the users."],
@@ -141,7 +141,7 @@ await withPage(url, options, async (page, objections) => {
   await of("fold", "blend").click();
   console.log("look again");
   await pollUntil(() => words(of("decision", "neural")), (said) => said === "Better");
-  assert.equal((await line("neural"))[0], "promote: MRR@5 is better, p = 0.02, decided on day 7");
+  assert.equal((await line("neural"))[0], "promote: MRR@5 is better, p = 0.020, decided on day 7");
   // A decided lift is the same as in the sentence. The latest one is among the facts.
   assert.deepEqual((await cells("neural", "mrr@5")).slice(2, 5), ["+10.0%", "+1.0% to +19.0%", "0.020"]);
   assert.equal(await words(of("facts", "neural").locator("li").first()), "MRR@5 is shown as decided on 2025-11-18. The latest analysis: +12.0% (−4.0% to +28.0%).");

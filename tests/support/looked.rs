@@ -179,7 +179,7 @@ impl LookedAt {
         });
         give_reason(
             &mut report,
-            "MRR@5 is worse, p = 0.0004, since day 7, at least 0.4% worse (one-sided 97.5%)",
+            "MRR@5 is probably worse by the one-sided test of harm, p of harm < 0.001, since day 7, at least 0.4% worse (one-sided 97.5%)",
         );
         self.show(report);
     }
@@ -204,7 +204,7 @@ impl LookedAt {
         arm_of(&mut report, "neural").open_again = Some("mrr@5".to_owned());
         give_reason(
             &mut report,
-            "MRR@5 is worse, p = 0.01, decided on day 7; since then its interval has come to include 0",
+            "MRR@5 is worse, p = 0.010, decided on day 7; since then its interval has come to include 0",
         );
         self.show(report);
     }
@@ -572,15 +572,15 @@ fn arm_report(state: Option<ArmState>) -> ArmReport {
             state,
             reason: match state {
                 ArmState::Collecting => "64 of 100 expected hits".to_owned(),
-                ArmState::Win => "MRR@5 is better, p = 0.02, decided on day 7".to_owned(),
-                ArmState::InvalidSrm => "sample ratio mismatch, p = 0.0004".to_owned(),
+                ArmState::Win => "MRR@5 is better, p = 0.020, decided on day 7".to_owned(),
+                ArmState::InvalidSrm => "sample ratio mismatch, p < 0.001".to_owned(),
                 _ => "no primary metric differs significantly on day 7".to_owned(),
             },
             basis: Basis::Earlier,
         }),
         decided: state.filter(|_| is_decided).map(|state| DecidedLook {
             state,
-            reason: "MRR@5 is better, p = 0.02".to_owned(),
+            reason: "MRR@5 is better, p = 0.020".to_owned(),
             at: Some(DECIDED_AT),
             metrics: BTreeMap::new(),
         }),
