@@ -9,7 +9,7 @@ use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 use super::definition::name_of;
 use super::harm::HarmBound;
-use super::probability::in_words;
+use super::probability::{equation, in_words};
 use super::settings::Goal;
 use super::test_state::{DecidedAt, DecidedLook};
 use super::{harm, per_user, srm};
@@ -133,10 +133,22 @@ pub struct HarmFact {
     pub p: f64,
     /// Day of the first look that showed harm. None for a file.
     pub since_day: Option<u32>,
-    /// True if its interval now lies on the better side of 0.
-    pub is_better_now: bool,
-    /// One-sided bound of this look, if it is worse than 0 while the two-sided interval includes 0.
-    pub at_least: Option<HarmBound>,
+    /// True if its lift is worse than 0 now.
+    pub is_worse_now: bool,
+    pub now: HarmNow,
+}
+
+/// Position of a harmed metric's intervals at this look. The test of harm keeps its smallest p, so they may have changed since.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum HarmNow {
+    /// The two-sided interval is worse than 0.
+    Worse,
+    /// The two-sided interval includes 0, and this one-sided bound is worse than 0.
+    ProbablyWorse(HarmBound),
+    /// Both include 0.
+    Unclear,
+    /// The two-sided interval is better than 0.
+    Better,
 }
 
 /// A primary metric at a decision look, oriented so that above 0 is better.
@@ -252,18 +264,13 @@ impl DecisionFacts<'_> {
         let n_metrics = self.harms.len();
         let is_harm = |harm: &&HarmFact| harm::is_harm(harm.p, n_metrics, self.alpha) && which(&harm.metric);
         // Before burn-in is done no p is calibrated, so there is no harm.
-        let harm = self.harms.iter().filter(|_| self.lacks.is_none()).find(is_harm)?;
-        let mut reason = format!("{} is worse, {}", name_of(&harm.metric), in_words(harm.p));
-        if let Some(day) = harm.since_day {
-            reason += &format!(", since day {day}");
-        }
-        if let Some(at_least) = harm.at_least {
-            reason += &format!(", {}", at_least.in_words());
-        }
-        if harm.is_better_now {
-            reason += ", but its interval is now on the better side of 0";
-        }
-        Some((ArmState::Harm, reason))
+        let harms = self.harms.iter().filter(|_| self.lacks.is_none()).filter(is_harm);
+        // The same choice as for the label and the sentence: a metric that is worse now, with the smallest p.
+        let first = harms.min_by(|a, b| {
+            let order = b.is_worse_now.cmp(&a.is_worse_now);
+            order.then(a.p.total_cmp(&b.p))
+        });
+        Some((ArmState::Harm, first?.in_words()))
     }
 
     fn list_ratio(&self) -> Option<ReasonedState> {
@@ -378,6 +385,31 @@ impl DecisionFacts<'_> {
         let passes =
             |guardrail: &GuardrailFact| guardrail.lower.is_some_and(|lower| lower > -guardrail.margin);
         self.guardrails.iter().find(|guardrail| !passes(guardrail))
+    }
+}
+
+impl HarmFact {
+    /// Writes "CTR@10 is probably worse by the one-sided test of harm, p of harm = 0.042, since day 7, at least 0.4% worse (one-sided
+    /// 97.5%)".
+    fn in_words(&self) -> String {
+        let verb = match self.now {
+            HarmNow::Worse => "is",
+            HarmNow::ProbablyWorse(_) => "is probably",
+            HarmNow::Unclear | HarmNow::Better => "was",
+        };
+        let since = self.since_day.map(|day| format!(", since day {day}"));
+        let now = match self.now {
+            HarmNow::Worse => String::new(),
+            HarmNow::ProbablyWorse(bound) => format!(", {}", bound.in_words()),
+            HarmNow::Unclear => "; its interval includes 0 now".to_owned(),
+            HarmNow::Better => "; its interval is now on the better side of 0".to_owned(),
+        };
+        format!(
+            "{} {verb} worse by the one-sided test of harm, {}{}{now}",
+            name_of(&self.metric),
+            equation("p of harm", self.p),
+            since.unwrap_or_default(),
+        )
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use abgauge_core::statistics::decision::{
-    DecisionFacts, GuardrailFact, HarmFact, ListRatioFact, MultiArm, PrimaryFact,
+    DecisionFacts, GuardrailFact, HarmFact, HarmNow, ListRatioFact, MultiArm, PrimaryFact,
 };
 use abgauge_core::statistics::power::PlannedTest;
 use abgauge_core::statistics::spending::DecisionLook;
@@ -94,8 +94,8 @@ fn facts<'a>(case: &Value, given: &Value, previous: Option<&'a DecidedLook>) -> 
                 metric: metric.clone(),
                 p: number(p),
                 since_day: Some(3),
-                is_better_now: false,
-                at_least: None,
+                is_worse_now: true,
+                now: HarmNow::Worse,
             })
             .collect(),
         is_decision_look: yes("decision_look"),
