@@ -183,6 +183,12 @@ await withPage(url, options, async (page, objections) => {
     const phone = await context.newPage();
     await phone.goto(url);
     await phone.locator("[data-testid=fold]").nth(1).waitFor(PATIENCE);
+    // The head of the table is a legend, whose words explain themselves by a tap.
+    const legend = phone.locator("[data-testid=compared]").first().locator("thead");
+    for (const [column, meaning] of Object.entries({ control: /^The control's value/, interval: /^The lifts compatible with the data/, p: /^How easily chance alone/ })) {
+      await legend.locator(`[data-column=${column}] button`).tap();
+      assert.match(await phone.locator("#tip").innerText(), meaning);
+    }
     await phone.locator("#choices > summary").tap();
     await checkTargets(phone);
     await checkWidth(phone);
