@@ -79,6 +79,10 @@ const CHECKS = {
       await words(of("verdict")),
       /^Undecided not decided yet: no primary metric differs significantly on day 7; waiting for the guardrail CTR: may be down 4\.0%, 2\.0% allowed; data collected for a 5\.0% effect: 50%, about 28 days in all, next decision Tue 25 Nov; so far /,
     );
+    // Metrics and terms explain themselves where they are first mentioned.
+    const terms = await of("sentence").locator("button").evaluateAll((nodes) => nodes.map((node) => [node.textContent, node.dataset.tip]));
+    assert.deepEqual(terms.map(([name]) => name), ["guardrail", "CTR", "data collected", "MRR@5"]);
+    assert.match(terms[3][1], /^Mean reciprocal rank/);
     assert.equal(await words(of("progress")), "8.2 days since the start · 50% of the data for a decision · about 20 days to go");
     assert.equal(await of("progress").locator("progress").evaluate((bar) => bar.value), 0.5);
     assert.deepEqual(await facts("blend"), ["Guardrail CTR not shown to hold yet: may be down 4.0%, 2.0% allowed.", "Data collected for a decision: 50%, about 28 days in all."]);

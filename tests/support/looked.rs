@@ -573,7 +573,7 @@ fn arm_report(state: Option<ArmState>) -> ArmReport {
             reason: match state {
                 ArmState::Collecting => "64 of 100 expected hits".to_owned(),
                 ArmState::Win => "MRR@5 is better, p = 0.020, decided on day 7".to_owned(),
-                ArmState::InvalidSrm => "sample ratio mismatch, p < 0.001".to_owned(),
+                ArmState::InvalidSrm => "users are not split as planned, p < 0.001".to_owned(),
                 _ => "no primary metric differs significantly on day 7".to_owned(),
             },
             basis: Basis::Earlier,

@@ -234,7 +234,7 @@ impl DecisionFacts<'_> {
         let p = self.srm_p.filter(|p| *p <= srm::ALARM)?;
         Some((
             ArmState::InvalidSrm,
-            format!("sample ratio mismatch, {}", in_words(p)),
+            format!("users are not split as planned, {}", in_words(p)),
         ))
     }
 
@@ -305,7 +305,8 @@ impl DecisionFacts<'_> {
         match self.previous {
             // Decisions of the earlier rule were stored without their look.
             Some(previous) if previous.is_decision() && previous.at.is_none() => {
-                let reason = "decided by the rule of an earlier version; the next decision look replaces it";
+                let reason =
+                    "decided by the rule of an earlier version; the next day of a decision replaces it";
                 (previous.state, reason.to_owned())
             }
             _ => self

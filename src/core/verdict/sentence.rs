@@ -101,8 +101,9 @@ pub fn uncompared(n_arms: usize) -> Headline {
 pub fn waiting(has_settled: bool, settles_in_ms: Option<i64>, settle_after_ms: i64) -> Headline {
     let headline = Headline::new(Badge::Waiting, None);
     match settles_in_ms {
-        _ if has_settled => headline
-            .text("too early: lists have settled, and the first look comes within ten minutes of event time"),
+        _ if has_settled => headline.text(
+            "too early: lists have settled, and the first analysis comes within ten minutes of event time",
+        ),
         Some(ms) if ms > 0 => headline.text(format!(
             "too early: no list has settled yet; the first will in about {} of event time",
             write::span(ms)
@@ -595,7 +596,7 @@ impl<'a> ComparedLook<'a> {
                 share(information, 0)
             );
             if let Some(days) = waiting.days_needed {
-                words += &format!(", about {} in all", number_of(format!("{days:.0}"), "day"));
+                words += &format!(", about {} in all", write::days(days));
             }
         }
         words

@@ -12,7 +12,7 @@ import { drawSettling } from "./settling.js";
 import { copyBy } from "./share.js";
 import { drawTrust } from "./trust.js";
 import { drawValue } from "./why.js";
-import { LABELS, STATES, WORDS, count, metricOf, near, percentage, signed, some, span, stateOf, visible } from "./words.js";
+import { LABELS, STATES, WORDS, count, firstTerm, metricOf, near, percentage, signed, some, span, stateOf, visible } from "./words.js";
 
 const VIEWS = { both: ["settled", "live"], settled: ["settled"], live: ["live"] };
 const VIEW_NOTES = { live: "every list as soon as it is read", settled: "lists that no click can change any more: compare arms on this" };
@@ -215,11 +215,12 @@ function verdictOf(node) {
     // An upgraded daemon may send labels that this page does not know.
     attribute(badge, "data-tip", LABELS[verdict.label] ?? null);
     if (drawn !== verdict.sentence) {
-      const parts = verdict.parts.map(part);
+      const nodesOf = partsOf();
       const basis = document.createElement("span");
       basis.className = "basis";
-      basis.append(...parts.splice(verdict.n_claiming));
-      sentence.replaceChildren(...parts, basis);
+      const claim = verdict.parts.slice(0, verdict.n_claiming).flatMap(nodesOf);
+      basis.append(...verdict.parts.slice(verdict.n_claiming).flatMap(nodesOf));
+      sentence.replaceChildren(...claim, basis);
     }
     drawn = verdict.sentence;
     drawProgress($("[data-testid=progress]", node), { verdict, looks, arms });
@@ -264,11 +265,22 @@ function verdictLine({ name }) {
   };
 }
 
-function part(it) {
-  if (typeof it === "string") return it;
-  const node = document.createElement("bdi");
-  node.textContent = visible(it.name);
-  return node;
+/** Returns a function that turns a part of a sentence into nodes. Metrics and terms explain themselves where they are first mentioned. */
+function partsOf() {
+  const known = new Set();
+  const explained = (words) => {
+    const term = firstTerm(words, known);
+    if (term === undefined) return [words];
+    known.add(term.name);
+    const [end, rest] = [term.at + term.words.length, words.slice(term.at + term.words.length)];
+    return [words.slice(0, term.at), withTip(words.slice(term.at, end), term.help), ...explained(rest)];
+  };
+  return (it) => {
+    if (typeof it === "string") return explained(it);
+    const node = document.createElement("bdi");
+    node.textContent = visible(it.name);
+    return [node];
+  };
 }
 
 function drawHeads(node, arms, context) {
@@ -349,7 +361,8 @@ function armRow({ name, experiment }) {
     node,
     draw(arm) {
       const { stream, columns } = arm.context;
-      badge.hidden = !arm.isControl;
+      // A control that is called so needs no mark.
+      badge.hidden = !arm.isControl || name === "control";
       const { state: said, label } = arm.comparison ?? {};
       state.hidden = said === undefined;
       text(state, stateOf(arm.comparison ?? {}));

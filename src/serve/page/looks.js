@@ -56,7 +56,9 @@ function drawCompared(table, arms, control, isAbsolute) {
   for (const bdi of table.querySelectorAll("bdi.control")) text(bdi, control);
   // Lines of closed arms show their first metric.
   const first = arms.find(({ metrics }) => metrics.length > 0)?.metrics[0].key;
-  text($(".closed", table), first === undefined ? "" : ` (${nameOf(first)})`);
+  const closed = $(".closed", table);
+  note(closed, first === undefined ? "" : `(${nameOf(first)})`);
+  attribute(closed, "data-tip", first === undefined ? null : metricOf(first.split("@")[0]).help);
   text($("[data-sort=lift]", table), isAbsolute ? "difference" : "lift");
   // Differences of several metrics have no common scale.
   table.classList.toggle("without-bars", isAbsolute);
@@ -91,7 +93,7 @@ function absoluteOf({ absolute }) {
 export function asOf(looks, { since_ms: since, settled_end_ms: settled }, hasAnalysis) {
   // Looks begin at a cell of ten minutes, and the first list may be later within it.
   if (looks?.as_of != null) {
-    const range = `All lists settled from ${moment(Math.max(looks.start, since ?? looks.start))} to ${moment(looks.as_of)}.`;
+    const range = `All lists from ${moment(Math.max(looks.start, since ?? looks.start))} to ${moment(looks.as_of)} that no click can change any more (settled).`;
     // The table shows other windows, views and profiles as of now.
     if (hasAnalysis) return `${range} The sentence, the lifts${atLevel(looks)} and the settled values are as of then.`;
     return `${range} The sentence and the lifts${atLevel(looks)} are as of then; values and counts in the table are current.`;
@@ -170,7 +172,8 @@ function armLine({ name, experiment }) {
       attribute(badge, "data-label", comparison?.label);
       attribute(badge, "data-tip", helpOf(comparison ?? {}));
       const [primary] = metrics;
-      $(".is-control", node).hidden = !isControl;
+      // A control that is called so needs no mark.
+      $(".is-control", node).hidden = !isControl || name === "control";
       const { since } = heldOf(comparison ?? {});
       note($(".since", node), since === undefined ? "" : `since ${date(since)}`);
       attribute(node, "data-role", primary?.role);

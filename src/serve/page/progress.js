@@ -2,7 +2,7 @@
 // it was decided. Below an arm: the facts that decide or delay a decision, and its checks.
 
 import { $, keyed, lines, named, text } from "./document.js";
-import { date, digitsOf, equation, heldOf, interval, lift, nameOf, number, percentage, some, span } from "./words.js";
+import { date, days, digitsOf, equation, heldOf, interval, lift, nameOf, number, percentage, span } from "./words.js";
 
 const DAY_MS = 86_400_000;
 
@@ -28,9 +28,9 @@ function age(ms) {
 
 function needed(waits) {
   if (waits?.information === undefined) return [];
-  const left = waits.days_needed === undefined ? 0 : Math.ceil(waits.days_needed - waits.days);
+  const left = waits.days_needed === undefined ? 0 : waits.days_needed - waits.days;
   const enough = waits.information >= 1 ? "all" : percentage(waits.information, 0);
-  return [`${enough} of the data for a decision`, ...(left > 0 ? [`about ${some(left, "day")} to go`] : [])];
+  return [`${enough} of the data for a decision`, ...(left > 0 ? [`about ${days(left)} to go`] : [])];
 }
 
 function ends(comparison, asOf) {
@@ -64,8 +64,8 @@ function factsOf({ state, waits_for: waits }, metrics) {
   const harms = latest.filter(({ harm }) => harm !== undefined).map(harmOf);
   const guardrails = latest.filter(({ guardrail }) => guardrail !== undefined);
   const none = state === "win" && guardrails.length === 0 ? ["No guardrail is set."] : [];
-  const days = waits?.days_needed === undefined ? "" : `, about ${some(Math.round(waits.days_needed), "day")} in all`;
-  const data = waits?.information === undefined ? [] : [`Data collected for a decision: ${percentage(waits.information, 0)}${days}.`];
+  const inAll = waits?.days_needed === undefined ? "" : `, about ${days(waits.days_needed)} in all`;
+  const data = waits?.information === undefined ? [] : [`Data collected for a decision: ${percentage(waits.information, 0)}${inAll}.`];
   return [...later, ...harms, ...guardrails.map(guardrailOf), ...none, ...data];
 }
 

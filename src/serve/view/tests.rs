@@ -312,7 +312,7 @@ fn an_experiment_has_its_verdict_as_a_sentence() {
         settled
             .as_str()
             .unwrap()
-            .starts_with("too early: lists have settled, and the first look comes")
+            .starts_with("too early: lists have settled, and the first analysis comes")
     );
 }
 

@@ -561,7 +561,7 @@ fn shows_when_lists_settle_before_the_first_look() {
     );
     assert!(
         words(waiting(true, None, 1_920_000))
-            .starts_with("too early: lists have settled, and the first look comes")
+            .starts_with("too early: lists have settled, and the first analysis comes")
     );
     assert!(words(uncompared(2)).starts_with("nothing is tested: the configuration names no control"));
 }
