@@ -29,7 +29,7 @@ const VERSION: u32 = 1;
 ///   "parts":{"control":{"numerator":1000,"denominator":4000},"arm":{"numerator":1100,"denominator":4000}},
 ///   "lift":0.1,"lower":-0.04,"upper":0.25,"absolute":{"value":0.025,"lower":-0.01,"upper":0.06},"p":0.25,
 ///   "p_adjusted":0.5,"p_harm":1.0,"information":0.4,"days_needed":28.0,"per_user":{"lift":0.16,"lower":-0.2,"upper":0.6},
-///   "decision":{"look":1008,"at":1764201600000,"k":1,"lift":0.1,"lower":-0.01,"upper":0.21,"p":0.1,"p_adjusted":0.2}},
+///   "decision":{"look":1008,"at":1764201600000,"since":1764201600000,"k":1,"lift":0.1,"lower":-0.01,"upper":0.21,"p":0.1,"p_adjusted":0.2}},
 ///   "mrr":{"role":"guardrail","control":0.1,"arm":0.1,"lift":0.02,"lower":-0.04,"upper":0.08,"p":0.5,"p_adjusted":0.5,"p_harm":1.0,
 ///   "guardrail":{"margin":0.05,"bound":-0.04,"state":"holds"}}},
 ///  "checks":{"srm":{"p":1.0},"list_ratio":{"value":1.05,"lower":0.8,"upper":1.4,"p":1.0},"multi_arm":{"share":0.0},
@@ -213,7 +213,9 @@ mod tests {
                 at: DecidedAt {
                     look: 1008,
                     as_of_ms: 1_764_201_600_000,
+                    since_ms: 1_763_596_800_000,
                     day: 7,
+                    since_day: 0,
                     k: Some(1),
                 },
                 metric: DecidedMetric {
@@ -269,7 +271,7 @@ mod tests {
             r#""parts":{"control":{"numerator":1000,"denominator":4000},"arm":{"numerator":1080,"denominator":4000}},"#,
             r#""lift":0.08,"lower":-0.04,"upper":0.2,"absolute":{"value":0.02,"lower":-0.01,"upper":0.05},"p":0.25,"p_adjusted":0.5,"p_harm":1.0,"harm_since":1763500000000,"#,
             r#""harm":{"bound":-0.004,"level":0.975},"guardrail":{"margin":0.05,"bound":-0.04,"state":"holds"},"#,
-            r#""information":0.4,"days_needed":28.0,"per_user":{"lift":0.157,"lower":-0.2,"upper":0.6},"decision":{"look":1008,"at":1764201600000,"k":1,"#,
+            r#""information":0.4,"days_needed":28.0,"per_user":{"lift":0.157,"lower":-0.2,"upper":0.6},"decision":{"look":1008,"at":1764201600000,"since":1763596800000,"k":1,"#,
             r#""lift":0.1,"lower":0.01,"upper":0.19,"p":0.02,"p_adjusted":0.04}}},"checks":{"srm":{"p":1.0},"#,
             r#""list_ratio":{"value":1.048,"lower":0.8,"upper":1.37,"p":1.0},"multi_arm":{"share":0.005}},"#,
             r#""notes":["a note","a note on the arm","no users"]}"#,

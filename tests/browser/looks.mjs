@@ -32,7 +32,7 @@ await withPage(url, options, async (page, objections) => {
   assert.equal(await locate("demo").isVisible(), false);
   assert.equal(await locate("comparison").count(), 0);
   const said = (experiment) => words(locate("experiment", { experiment }).locator("[data-testid=verdict]"));
-  assert.match(await said("ranker"), /^Collecting too early: lists have settled, and the first look comes/);
+  assert.match(await said("ranker"), /^Collecting too early: lists have settled, and the first analysis comes/);
   // The primary metric is at 5, and so is what is shown first; the guardrail is over the whole list.
   assert.deepEqual([...new Set(await all("value", "data-key"))], ["mrr@5", "hit_rate@5", "ctr@5"]);
   await pick("k", "whole");
@@ -43,7 +43,7 @@ await withPage(url, options, async (page, objections) => {
   await locate("comparison").first().waitFor(PATIENCE);
   assert.deepEqual(await all("comparison", "data-arm"), ["base", hostile, "blend", "neural", "shadow"]);
   assert.equal(await words(locate("compared").first().locator("caption")), "Compared with base");
-  assert.equal(await words(locate("as-of").first()), "All lists settled from 2025-11-11 19:20 to 2025-11-19 23:30. The sentence, the lifts (95% intervals) and the settled values are as of then.");
+  assert.equal(await words(locate("as-of").first()), "All lists from 2025-11-11 19:20 to 2025-11-19 23:30 that no click can change any more (settled). The sentence, the lifts (95% intervals) and the settled values are as of then.");
   const mismatch = `Invalid do not trust this: users are split 23:31:23:23, but 25:25:25:25 was planned (base : ${hostile} : blend : neural)`;
   assert.equal(await said("ranker"), mismatch);
   assert.deepEqual(await locate("experiment", { experiment: "ranker" }).locator("[data-testid=sentence] bdi").allInnerTexts(), ["base", hostile, "blend", "neural"]);
@@ -70,7 +70,7 @@ await withPage(url, options, async (page, objections) => {
   await pollUntil(() => locate("arm", { experiment: "ranker" }).count(), (n) => n === 0);
   assert.equal(await heldIn("ranker"), "The next analysis is held back. Partition 3 is furthest behind.");
   const decisions = {
-    [hostile]: ["Invalid: traffic split", "hold: sample ratio mismatch, p = 0.0004"],
+    [hostile]: ["Invalid: traffic split", "hold: users are not split as planned, p < 0.001"],
     blend: ["Undecided", "hold: no primary metric differs significantly on day 7"],
     neural: ["Collecting", "hold: 64 of 100 expected hits"],
     shadow: ["not tested", "It has no share of the users."],
@@ -97,7 +97,7 @@ await withPage(url, options, async (page, objections) => {
   const tip = await row("blend", "mrr@5").locator(".name").getAttribute("data-tip");
   assert.match(tip, /Per assigned user: −15\.7% \(−20\.0% to \+60\.0%\)\.$/);
   const checks = of("checks", "blend").locator("div");
-  assert.deepEqual(await Promise.all((await checks.all()).map(words)), ["traffic split not as planned (p < 0.001)", "list ratio 1.051 (0.800 to 1.400), p 1"]);
+  assert.deepEqual(await Promise.all((await checks.all()).map(words)), ["lists per user ÷ control's 1.051 (0.800 to 1.400), p = 1"]);
   assert.equal(await words(of("comparison-notes", "blend")), "a note on what is compared");
 
   // An arm that is compared with none has its values, and intervals where enough is known.
@@ -141,7 +141,7 @@ await withPage(url, options, async (page, objections) => {
   await of("fold", "blend").click();
   console.log("look again");
   await pollUntil(() => words(of("decision", "neural")), (said) => said === "Better");
-  assert.equal((await line("neural"))[0], "promote: MRR@5 is better, p = 0.02, decided on day 7");
+  assert.equal((await line("neural"))[0], "promote: MRR@5 is better, p = 0.020, decided on day 7");
   // A decided lift is the same as in the sentence. The latest one is among the facts.
   assert.deepEqual((await cells("neural", "mrr@5")).slice(2, 5), ["+10.0%", "+1.0% to +19.0%", "0.020"]);
   assert.equal(await words(of("facts", "neural").locator("li").first()), "MRR@5 is shown as decided on 2025-11-18. The latest analysis: +12.0% (−4.0% to +28.0%).");
@@ -183,6 +183,12 @@ await withPage(url, options, async (page, objections) => {
     const phone = await context.newPage();
     await phone.goto(url);
     await phone.locator("[data-testid=fold]").nth(1).waitFor(PATIENCE);
+    // The head of the table is a legend, whose words explain themselves by a tap.
+    const legend = phone.locator("[data-testid=compared]").first().locator("thead");
+    for (const [column, meaning] of Object.entries({ control: /^The control's value/, interval: /^The lifts compatible with the data/, p: /^How easily chance alone/ })) {
+      await legend.locator(`[data-column=${column}] button`).tap();
+      assert.match(await phone.locator("#tip").innerText(), meaning);
+    }
     await phone.locator("#choices > summary").tap();
     await checkTargets(phone);
     await checkWidth(phone);

@@ -65,7 +65,7 @@ await withPage(url, options, async (page, objections) => {
   for (const [i, end] of later.ends.entries()) assert.ok(Number(end[0]) > Number(before.ends[i][0]), "time goes forward");
 
   // Differences are to the control, relative or absolute; the control has none.
-  assert.deepEqual(await locate("control").filter({ visible: true }).count(), 2);
+  assert.deepEqual(await locate("control").filter({ visible: true }).count(), 1, "grid, and not the arm called control");
   const differences = (kind) => page.evaluate((kind) => {
     const value = (testid, arm) => document.querySelector(`[data-testid=${testid}][data-experiment=ranker][data-arm=${arm}][data-view=settled][data-metric=ctr]`);
     const [arm, control] = ["neural", "control"].map((arm) => Number(value("value", arm).dataset.value));
@@ -329,7 +329,7 @@ await withPage(url, options, async (page, objections) => {
       assert.ok(isFirst, name);
       assert.match(sentence[0], /CTR@10 [+−±][\d.]+% \([+−±][\d.]+% to [+−±][\d.]+%\), [\d.]+% against [\d.]+%, [\d,]+ (against [\d,]+ users|users each), traffic split OK \(p = [\d.]+\)/);
       for (const [, , text] of lifts) assert.match(text, /^[+−±][\d.]+% \([+−±][\d.]+% to [+−±][\d.]+%\)$/);
-      assert.match(asOf, /^All lists settled from \d{4}-\d\d-\d\d \d\d:\d\d to \d{4}-/);
+      assert.match(asOf, /^All lists from \d{4}-\d\d-\d\d \d\d:\d\d to \d{4}-.* that no click can change any more \(settled\)\./);
     }
     // The badges of several experiments are at the top, and lead to their sentences.
     const names = said.map(({ name }) => name);
@@ -344,6 +344,7 @@ await withPage(url, options, async (page, objections) => {
     // Behind the control the arms stand by the least that their lift may be.
     assert.equal(await page.locator("#sort").inputValue(), "lift");
     assert.equal(await locate("comparison", { experiment: "ranker" }).first().getAttribute("data-arm"), "control");
+    assert.equal((await locate("comparison", { experiment: "ranker" }).first().locator(".arm").innerText()).trim(), "control", "it is not marked twice");
     // One arm of each experiment is open: the arm of the sentence.
     assert.equal(await page.locator("[data-testid=fold][aria-expanded=true]").count(), 2);
     // Five arms in two experiments, on a desktop.

@@ -3,6 +3,7 @@
 //   wording.mjs URL WHAT [FOLDER]    with one of the checks below; pictures go into the folder
 
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { PATIENCE, changeAnswers, checkAccessibility, checkWidth, hands, pollUntil, withPage } from "./launch.mjs";
@@ -27,7 +28,7 @@ const CHECKS = {
   async "probably harmful"({ words, of, reason, facts }) {
     assert.match(await words(of("verdict")), /^Probably harmful neural is probably worse than base by the one-sided test of harm since Tue 18 Nov: MRR@5 −0\.6% \(−1\.3% to \+0\.1%\), at least 0\.4% worse \(one-sided 97\.5%\), /);
     assert.equal(await words(of("decision", { arm: "neural" })), "Probably harmful");
-    assert.match(await reason("neural"), /^roll back: .*at least 0\.4% worse \(one-sided 97\.5%\)$/);
+    assert.equal(await reason("neural"), "roll back: MRR@5 is probably worse by the one-sided test of harm, p of harm < 0.001, since day 7, at least 0.4% worse (one-sided 97.5%)");
     assert.equal(await words(of("progress")), "8.2 days since the start · harm found 2025-11-18");
     assert.equal((await facts("neural"))[0], "MRR@5: harm found 2025-11-18; at least 0.4% worse (one-sided 97.5%). The two-sided interval includes 0.");
   },
@@ -42,12 +43,46 @@ const CHECKS = {
     assert.equal((await facts("neural"))[0], "MRR@5 is shown as decided on 2025-11-18. The latest analysis: −5.0% (−20.0% to +10.0%).");
   },
 
+  /** A decision has the day since which it holds, and the later one that confirmed it. */
+  async confirmed({ page, words, of, reason }) {
+    assert.match(await words(of("verdict")), /^Better neural beats base: MRR@5 \+10\.0% \(\+1\.0% to \+19\.0%\), better since Tue 18 Nov \(day 7\), confirmed Wed 19 Nov \(day 8\), /);
+    assert.equal(await words(of("progress")), "8.2 days since the start · Better since 2025-11-18, confirmed 2025-11-19");
+    assert.equal(await words(of("comparison", { arm: "neural" }).locator(".arm")), "neural Better since 2025-11-18");
+    assert.equal(await words(of("comparison", { arm: "blend" }).locator(".arm")), "blend Undecided");
+    assert.equal(await reason("neural"), "promote: MRR@5 is better, p = 0.020, since day 7, confirmed on day 8");
+    const [download] = await Promise.all([page.waitForEvent("download"), page.locator("#json").click()]);
+    const { rows } = JSON.parse(readFileSync(await download.path(), "utf8"));
+    const row = rows.find(({ experiment, arm, metric, k }) => experiment === "ranker" && arm === "neural" && `${metric}@${k}` === "mrr@5");
+    const time = (day) => `2025-11-${day}T19:20:00.000Z`;
+    assert.deepEqual([row?.decision_since, row?.decision_at], [time(18), time(19)]);
+  },
+
+  /** Colors follow the arms, whatever the order in which the page was loaded, and whatever else is shown. */
+  async colors({ page, of }) {
+    const painted = async () => {
+      await ranker(page).locator("[data-testid=charts]").scrollIntoViewIfNeeded();
+      return of("split-line").evaluateAll((nodes) => nodes.map((node) => `${node.dataset.arm}: ${node.querySelector(".swatch").dataset.colour}`).sort());
+    };
+    const load = async (hash, n) => {
+      await page.goto(`${url}#unfolded=ranker&${hash}`);
+      await page.reload();
+      return pollUntil(painted, (rows) => rows.length === n);
+    };
+    const expected = ["<img src=x onerror=alert(1)>: 1", "base: 0", "blend: 2", "neural: 3", "shadow: 4"];
+    for (const sort of ["name", "-name", "-lift"]) assert.deepEqual(await load(`sort=${sort}`, 5), expected, sort);
+    assert.deepEqual(await load("filter=neural", 2), ["base: 0", "neural: 3"]);
+  },
+
   /** After a decision look without a decision, more than days is missing. */
   async "what is missing"({ page, words, of, cell, facts, pick }) {
     assert.match(
       await words(of("verdict")),
       /^Undecided not decided yet: no primary metric differs significantly on day 7; waiting for the guardrail CTR: may be down 4\.0%, 2\.0% allowed; data collected for a 5\.0% effect: 50%, about 28 days in all, next decision Tue 25 Nov; so far /,
     );
+    // Metrics and terms explain themselves where they are first mentioned.
+    const terms = await of("sentence").locator("button").evaluateAll((nodes) => nodes.map((node) => [node.textContent, node.dataset.tip]));
+    assert.deepEqual(terms.map(([name]) => name), ["guardrail", "CTR", "data collected", "MRR@5"]);
+    assert.match(terms[3][1], /^Mean reciprocal rank/);
     assert.equal(await words(of("progress")), "8.2 days since the start · 50% of the data for a decision · about 20 days to go");
     assert.equal(await of("progress").locator("progress").evaluate((bar) => bar.value), 0.5);
     assert.deepEqual(await facts("blend"), ["Guardrail CTR not shown to hold yet: may be down 4.0%, 2.0% allowed.", "Data collected for a decision: 50%, about 28 days in all."]);
@@ -75,7 +110,7 @@ const CHECKS = {
     const reasons = [await reason("neural"), await reason("blend")];
     assert.match(reasons[0], /^promote: /);
     assert.match(reasons[1], /^also passes, not compared with neural: /);
-    assert.equal(await words(of("progress")), "8.2 days since the start · latest decision 2025-11-18");
+    assert.equal(await words(of("progress")), "8.2 days since the start · Better since 2025-11-18");
     assert.equal(await of("progress").locator("progress").isVisible(), false, "nothing is missing");
     assert.match(await words(of("verdict")), /2 of 3 arms beat it, not compared with each other/);
     assert.equal((await facts("neural")).at(-1), "No guardrail is set.");
@@ -117,6 +152,22 @@ const CHECKS = {
     assert.equal(await lifts(), 0);
   },
 
+  /** Every check is named with its result. */
+  async trusted({ words, of }) {
+    assert.equal(
+      await words(of("trust")),
+      "6 of 7 checks passed, 1 not possible yet: users split as planned OK (p = 0.800) each user in one arm OK (0.05% in two) users known OK equal losses OK equal lists per user OK clicks find their list no clicks yet all data read OK",
+    );
+    assert.equal(await of("trust").locator("a").count(), 0);
+  },
+
+  /** Checks that failed come with their runbooks, those of the stream too. */
+  async "not trusted"({ words, of }) {
+    assert.match(await words(of("trust")), /^2 of 7 checks failed: users split as planned not as planned \(p < 0\.001\) What to do each user in one arm not checked users known OK .* clicks find their list 10\.0% find none What to do all data read OK$/);
+    const links = await of("trust").locator("a").evaluateAll((nodes) => nodes.map((node) => node.getAttribute("href")));
+    assert.deepEqual(links, ["runbooks#abgaugesampleratiomismatch", "runbooks#abgaugeunmatchedclicks"]);
+  },
+
   /** Misspelled names take one line, and can be opened. */
   async "few lists"({ page, words }) {
     const folded = page.locator("[data-testid=folded]");
@@ -135,6 +186,7 @@ const CHECKS = {
 /** Changes to every answer of the daemon, made in the page. */
 const CHANGES = {
   "few lists": { folded: [{ name: "rankr", lists: 1 }, { name: "<b>", lists: 3 }], n_folded: 12 },
+  "not trusted": { stream: { click_results: { matched: 9_000, unmatched: 1_000 } } },
   "nothing counted": { stream: { records: { served: { accepted: 0, ignored: 54_694 }, clicks: { accepted: 0 } }, since_ms: 1_763_553_600_000 } },
 };
 
@@ -155,7 +207,7 @@ const script = what === "absolute effects" ? addEffects : { content: `(${changeA
 
 await withPage(url, { script, viewport: { width: 1440, height: 900 }, timezoneId: "UTC" }, async (page, objections) => {
   const { locate, state, pick } = hands(page);
-  await state(what === "nothing counted" ? "wrong" : "ready");
+  await state({ "nothing counted": "wrong", "not trusted": "warned" }[what] ?? "ready");
   await ranker(page).locator("[data-testid=comparison]").first().waitFor(PATIENCE);
   const of = (testid, attributes = {}) => ranker(page).locator(`[data-testid="${testid}"]` + Object.entries(attributes).map(([name, it]) => `[data-${name}=${JSON.stringify(it)}]`).join(""));
   const words = (locator) => locator.innerText().then((text) => text.replaceAll(/\s+/g, " ").trim());

@@ -281,12 +281,12 @@ fn experiments_without_a_forecast_give_the_reason() {
     let mut ranker = ranker();
     ranker["looks"]["power"]["arms"]["neural"] = json!({});
     ranker["arms"]["blend"]["comparison"]["state"] = json!("invalid(srm)");
-    ranker["arms"]["blend"]["comparison"]["reason"] = json!("sample ratio mismatch, p < 0.0001");
+    ranker["arms"]["blend"]["comparison"]["reason"] = json!("users are not split as planned, p < 0.001");
     experiments.insert("ranker".to_owned(), ranker);
     let ran = asked("200 OK", &reported(&json!(experiments)), &[]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     all("note", &ran);
-    let doubt = "warning: ranker: blend: invalid(srm), sample ratio mismatch, p < 0.0001\n";
+    let doubt = "warning: ranker: blend: invalid(srm), users are not split as planned, p < 0.001\n";
     assert!(ran.stderr.contains(doubt), "{}", ran.stderr);
     let words = |name: &str| {
         let row = ran

@@ -131,7 +131,8 @@ fn general_shares_apply_to_experiments_with_those_arms() {
     assert_eq!(ran.code, Some(0));
     assert!(!ran.stderr.contains("shares"), "{}", ran.stderr);
     assert!(
-        ran.stdout.contains("\nrows: Invalid, sample ratio mismatch, "),
+        ran.stdout
+            .contains("\nrows: Invalid, users are not split as planned, "),
         "{}",
         ran.stdout
     );
@@ -157,7 +158,7 @@ fn a_missing_arm_with_a_share_is_a_mismatch() {
         assert!(ran.stdout.contains("ranker: 2 arms vs base, "), "{}", ran.stdout);
         for reported in [
             "\nneural: not tested, it has no share\n",
-            "\nneurl: Invalid, sample ratio mismatch, ",
+            "\nneurl: Invalid, users are not split as planned, ",
             "\nnote: arms with a share but no list: neurl\n",
         ] {
             assert!(ran.stdout.contains(reported), "{reported}: {}", ran.stdout);

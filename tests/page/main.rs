@@ -276,6 +276,16 @@ fn a_loss_whose_interval_includes_zero_again_is_explained() {
 }
 
 #[test]
+fn a_confirmed_decision_shows_since_when_it_holds() {
+    check_wording(LookedAt::look_confirmed, "confirmed");
+}
+
+#[test]
+fn an_arm_keeps_its_color_in_any_order() {
+    check_wording(LookedAt::look_two_winners, "colors");
+}
+
+#[test]
 fn an_undecided_experiment_shows_what_is_missing() {
     check_wording(|server| server.look_undecided(None), "what is missing");
 }
@@ -293,6 +303,16 @@ fn absolute_effects_have_intervals_in_the_unit_of_the_metric() {
 #[test]
 fn lifts_of_an_invalid_experiment_are_folded() {
     check_wording(LookedAt::look_invalid, "invalid");
+}
+
+#[test]
+fn each_check_of_the_numbers_has_its_result_in_one_line() {
+    check_wording(LookedAt::look_two_winners, "trusted");
+}
+
+#[test]
+fn a_failed_check_is_named_with_its_runbook() {
+    check_wording(LookedAt::look_invalid, "not trusted");
 }
 
 #[test]

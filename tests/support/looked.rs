@@ -11,6 +11,7 @@ use abgauge::telemetry::Telemetry;
 use abgauge_core::looks::{ArmLook, ExperimentLook, History, Look, MetricLook, Published, WindowLook};
 use abgauge_core::metrics::{ListOutcome, Parts, Ranking};
 use abgauge_core::statistics::burn_in::BurnIn;
+use abgauge_core::statistics::decision::MultiArm;
 use abgauge_core::statistics::{
     AbsoluteEffect, ArmReport, ArmState, Basis, ComparedParts, ComparisonReport, DecidedAt, DecidedLook,
     DecidedMetric, Decision, Goal, GuardrailReport, GuardrailState, HarmBound, InformationGrowth, Interval,
@@ -29,7 +30,9 @@ const WEEK_MS: i64 = 604_800_000;
 const DECIDED_AT: DecidedAt = DecidedAt {
     look: 1008,
     as_of_ms: START_MS + WEEK_MS,
+    since_ms: START_MS + WEEK_MS,
     day: 7,
+    since_day: 7,
     k: Some(1),
 };
 const NEXT_DECISION_MS: i64 = START_MS + 2 * WEEK_MS;
@@ -176,7 +179,7 @@ impl LookedAt {
         });
         give_reason(
             &mut report,
-            "MRR@5 is worse, p = 0.0004, since day 7, at least 0.4% worse (one-sided 97.5%)",
+            "MRR@5 is probably worse by the one-sided test of harm, p of harm < 0.001, since day 7, at least 0.4% worse (one-sided 97.5%)",
         );
         self.show(report);
     }
@@ -201,7 +204,27 @@ impl LookedAt {
         arm_of(&mut report, "neural").open_again = Some("mrr@5".to_owned());
         give_reason(
             &mut report,
-            "MRR@5 is worse, p = 0.01, decided on day 7; since then its interval has come to include 0",
+            "MRR@5 is worse, p = 0.010, decided on day 7; since then its interval has come to include 0",
+        );
+        self.show(report);
+    }
+
+    /// Shows a look at which the win of `neural` was confirmed yesterday, a day after its decision.
+    pub fn look_confirmed(&self) {
+        const DAY_MS: i64 = 86_400_000;
+        let mut report = sound(ArmState::Win);
+        let arm = arm_of(&mut report, "neural");
+        let decisions = arm
+            .metrics
+            .values_mut()
+            .filter_map(|metric| metric.decision.as_mut());
+        for decision in decisions {
+            decision.at.as_of_ms += DAY_MS;
+            decision.at.day += 1;
+        }
+        give_reason(
+            &mut report,
+            "MRR@5 is better, p = 0.020, since day 7, confirmed on day 8",
         );
         self.show(report);
     }
@@ -455,6 +478,10 @@ fn report(as_of_ms: i64, neural: ArmState) -> ComparisonReport {
 fn sound(neural: ArmState) -> ComparisonReport {
     let mut report = report(SETTLED_END_MS + 1, neural);
     report.srm_p = Some(0.8);
+    report.multi_arm = Some(MultiArm {
+        in_two: 5.0,
+        users: 10_000.0,
+    });
     for name in [HOSTILE, "blend"] {
         let open = arm_report(Some(ArmState::NoDecision));
         report.arms.insert(name.to_owned(), open);
@@ -545,15 +572,15 @@ fn arm_report(state: Option<ArmState>) -> ArmReport {
             state,
             reason: match state {
                 ArmState::Collecting => "64 of 100 expected hits".to_owned(),
-                ArmState::Win => "MRR@5 is better, p = 0.02, decided on day 7".to_owned(),
-                ArmState::InvalidSrm => "sample ratio mismatch, p = 0.0004".to_owned(),
+                ArmState::Win => "MRR@5 is better, p = 0.020, decided on day 7".to_owned(),
+                ArmState::InvalidSrm => "users are not split as planned, p < 0.001".to_owned(),
                 _ => "no primary metric differs significantly on day 7".to_owned(),
             },
             basis: Basis::Earlier,
         }),
         decided: state.filter(|_| is_decided).map(|state| DecidedLook {
             state,
-            reason: "MRR@5 is better, p = 0.02".to_owned(),
+            reason: "MRR@5 is better, p = 0.020".to_owned(),
             at: Some(DECIDED_AT),
             metrics: BTreeMap::new(),
         }),

@@ -9,9 +9,9 @@ use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 use super::definition::name_of;
 use super::harm::HarmBound;
-use super::probability::in_words;
+use super::probability::{equation, in_words};
 use super::settings::Goal;
-use super::test_state::DecidedLook;
+use super::test_state::{DecidedAt, DecidedLook};
 use super::{harm, per_user, srm};
 use crate::rounding::{percentage, signed_percentage};
 
@@ -133,10 +133,22 @@ pub struct HarmFact {
     pub p: f64,
     /// Day of the first look that showed harm. None for a file.
     pub since_day: Option<u32>,
-    /// True if its interval now lies on the better side of 0.
-    pub is_better_now: bool,
-    /// One-sided bound of this look, if it is worse than 0 while the two-sided interval includes 0.
-    pub at_least: Option<HarmBound>,
+    /// True if its lift is worse than 0 now.
+    pub is_worse_now: bool,
+    pub now: HarmNow,
+}
+
+/// Position of a harmed metric's intervals at this look. The test of harm keeps its smallest p, so they may have changed since.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum HarmNow {
+    /// The two-sided interval is worse than 0.
+    Worse,
+    /// The two-sided interval includes 0, and this one-sided bound is worse than 0.
+    ProbablyWorse(HarmBound),
+    /// Both include 0.
+    Unclear,
+    /// The two-sided interval is better than 0.
+    Better,
 }
 
 /// A primary metric at a decision look, oriented so that above 0 is better.
@@ -222,7 +234,7 @@ impl DecisionFacts<'_> {
         let p = self.srm_p.filter(|p| *p <= srm::ALARM)?;
         Some((
             ArmState::InvalidSrm,
-            format!("sample ratio mismatch, {}", in_words(p)),
+            format!("users are not split as planned, {}", in_words(p)),
         ))
     }
 
@@ -252,18 +264,13 @@ impl DecisionFacts<'_> {
         let n_metrics = self.harms.len();
         let is_harm = |harm: &&HarmFact| harm::is_harm(harm.p, n_metrics, self.alpha) && which(&harm.metric);
         // Before burn-in is done no p is calibrated, so there is no harm.
-        let harm = self.harms.iter().filter(|_| self.lacks.is_none()).find(is_harm)?;
-        let mut reason = format!("{} is worse, {}", name_of(&harm.metric), in_words(harm.p));
-        if let Some(day) = harm.since_day {
-            reason += &format!(", since day {day}");
-        }
-        if let Some(at_least) = harm.at_least {
-            reason += &format!(", {}", at_least.in_words());
-        }
-        if harm.is_better_now {
-            reason += ", but its interval is now on the better side of 0";
-        }
-        Some((ArmState::Harm, reason))
+        let harms = self.harms.iter().filter(|_| self.lacks.is_none()).filter(is_harm);
+        // The same choice as for the label and the sentence: a metric that is worse now, with the smallest p.
+        let first = harms.min_by(|a, b| {
+            let order = b.is_worse_now.cmp(&a.is_worse_now);
+            order.then(a.p.total_cmp(&b.p))
+        });
+        Some((ArmState::Harm, first?.in_words()))
     }
 
     fn list_ratio(&self) -> Option<ReasonedState> {
@@ -298,7 +305,8 @@ impl DecisionFacts<'_> {
         match self.previous {
             // Decisions of the earlier rule were stored without their look.
             Some(previous) if previous.is_decision() && previous.at.is_none() => {
-                let reason = "decided by the rule of an earlier version; the next decision look replaces it";
+                let reason =
+                    "decided by the rule of an earlier version; the next day of a decision replaces it";
                 (previous.state, reason.to_owned())
             }
             _ => self
@@ -311,7 +319,7 @@ impl DecisionFacts<'_> {
     fn standing(&self) -> Option<ReasonedState> {
         let previous = self.previous.filter(|previous| previous.is_decision())?;
         let at = previous.at?;
-        Some((previous.state, dated(&previous.reason, at.day)))
+        Some((previous.state, dated(&previous.reason, at)))
     }
 
     fn loss(&self) -> Option<ReasonedState> {
@@ -381,6 +389,31 @@ impl DecisionFacts<'_> {
     }
 }
 
+impl HarmFact {
+    /// Writes "CTR@10 is probably worse by the one-sided test of harm, p of harm = 0.042, since day 7, at least 0.4% worse (one-sided
+    /// 97.5%)".
+    fn in_words(&self) -> String {
+        let verb = match self.now {
+            HarmNow::Worse => "is",
+            HarmNow::ProbablyWorse(_) => "is probably",
+            HarmNow::Unclear | HarmNow::Better => "was",
+        };
+        let since = self.since_day.map(|day| format!(", since day {day}"));
+        let now = match self.now {
+            HarmNow::Worse => String::new(),
+            HarmNow::ProbablyWorse(bound) => format!(", {}", bound.in_words()),
+            HarmNow::Unclear => "; its interval includes 0 now".to_owned(),
+            HarmNow::Better => "; its interval is now on the better side of 0".to_owned(),
+        };
+        format!(
+            "{} {verb} worse by the one-sided test of harm, {}{}{now}",
+            name_of(&self.metric),
+            equation("p of harm", self.p),
+            since.unwrap_or_default(),
+        )
+    }
+}
+
 impl PrimaryFact {
     /// Reports whether the arm is better, or worse if `sign` is −1, and the whole interval too, if there is one.
     fn lies_beyond_zero(&self, sign: f64) -> bool {
@@ -395,9 +428,13 @@ pub(super) fn refused_reason(shares: [f64; 2]) -> String {
     format!("{arm} of the arm's lists were refused or lost a click, but {control} of its control's lists")
 }
 
-/// Appends the day of the decision to a reason.
-pub(super) fn dated(reason: &str, day: u32) -> String {
-    format!("{reason}, decided on day {day}")
+/// Appends the day of the decision to a reason: ", decided on day 7" or ", since day 7, confirmed on day 14".
+pub(super) fn dated(reason: &str, at: DecidedAt) -> String {
+    let DecidedAt { day, since_day, .. } = at;
+    match since_day == day {
+        true => format!("{reason}, decided on day {day}"),
+        false => format!("{reason}, since day {since_day}, confirmed on day {day}"),
+    }
 }
 
 /// State and reason.

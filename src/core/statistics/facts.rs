@@ -2,7 +2,9 @@
 
 use super::arm::{LookedArm, LookedMetric};
 use super::calendar::Calendar;
-use super::decision::{DecisionFacts, GuardrailFact, HarmFact, ListRatioFact, MultiArm, PrimaryFact};
+use super::decision::{
+    DecisionFacts, GuardrailFact, HarmFact, HarmNow, ListRatioFact, MultiArm, PrimaryFact,
+};
 use super::effect::Interval;
 use super::measure::AtDecision;
 use super::settings::{Settings, Validity};
@@ -75,11 +77,17 @@ impl Shared<'_> {
             since_day: since_ms
                 .filter(|_| self.has_days())
                 .map(|ms| self.calendar.day_of(ms)),
-            is_better_now: band.is_some_and(|band| band.lower > 0.0),
-            at_least: of
-                .and_then(|of| of.report.harm)
-                .filter(|_| band.is_some_and(|band| !band.excludes_zero()))
-                .filter(|harm| self.settings.better(metric, harm.bound) < 0.0),
+            is_worse_now: of
+                .and_then(|of| of.report.lift)
+                .is_some_and(|lift| self.settings.better(metric, lift) < 0.0),
+            now: match (band, of.and_then(|of| of.report.harm)) {
+                (Some(band), _) if band.upper < 0.0 => HarmNow::Worse,
+                (Some(band), _) if band.lower > 0.0 => HarmNow::Better,
+                (_, Some(harm)) if self.settings.better(metric, harm.bound) < 0.0 => {
+                    HarmNow::ProbablyWorse(harm)
+                }
+                _ => HarmNow::Unclear,
+            },
         }
     }
 

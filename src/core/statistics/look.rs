@@ -234,22 +234,31 @@ fn decide(shared: &Shared, arm: &LookedArm, units: &UnitShares, look: u64, kept:
     };
     // Numbers of a failed check are not kept either, or they would be shown once the check passes again.
     let metrics = arm.metrics.iter().filter(|_| decision.basis == Basis::ThisLook);
+    let (as_of_ms, day) = (calendar.as_of_ms(), calendar.day());
+    // The same state again confirms the earlier decision. Any other state at a decision look has replaced it.
+    let earlier = kept.decided.as_ref().filter(|earlier| earlier.state == state);
+    let (since_ms, since_day) = earlier
+        .and_then(|earlier| earlier.at)
+        .map_or((as_of_ms, day), |at| (at.since_ms, at.since_day));
+    let at = DecidedAt {
+        look,
+        as_of_ms,
+        since_ms,
+        day,
+        since_day,
+        k: decision_look.k,
+    };
     let decided = DecidedLook {
         state,
         reason: decision.reason.clone(),
-        at: Some(DecidedAt {
-            look,
-            as_of_ms: calendar.as_of_ms(),
-            day: calendar.day(),
-            k: decision_look.k,
-        }),
+        at: Some(at),
         metrics: metrics
             .filter_map(|(id, metric)| Some((id.clone(), metric.decided()?)))
             .collect(),
     };
     // The reason of a decision on a file has no day, because a file is looked at once.
     if decided.is_decision() && shared.settings.validity != Validity::OneLook {
-        decision.reason = dated(&decided.reason, calendar.day());
+        decision.reason = dated(&decided.reason, at);
     }
     kept.decided = Some(decided);
     decision

@@ -1,11 +1,16 @@
 //! Formats of p for people, never as a power of ten.
 
-/// Writes p in a sentence: "p = 0.016", "p = 0.0094", "p < 0.0001".
+/// Writes p in a sentence: "p = 0.016", "p < 0.001", "p = 1".
 pub fn in_words(p: f64) -> String {
-    match p {
-        p if p < 0.0001 => "p < 0.0001".to_owned(),
-        p if p < 0.00995 => format!("p = {p:.4}"),
-        p => format!("p = {}", in_column(p)),
+    equation("p", p)
+}
+
+/// Writes a p of another name in a sentence: "p of harm = 0.016".
+pub fn equation(name: &str, p: f64) -> String {
+    let words = in_column(p);
+    match words.strip_prefix('<') {
+        Some(bound) => format!("{name} < {bound}"),
+        None => format!("{name} = {words}"),
     }
 }
 
@@ -23,19 +28,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn p_values_have_two_digits_and_a_floor_of_one_in_ten_thousand() {
-        let words = [0.0, 0.000_099, 0.000_14, 0.001, 0.009_36, 0.009_96, 0.016_4, 0.05].map(in_words);
+    fn a_sentence_has_the_digits_of_a_column() {
+        let words = [0.0, 0.000_99, 0.001, 0.009_36, 0.016_4, 0.05, 0.83, 1.0].map(in_words);
         let expected = [
-            "p < 0.0001",
-            "p < 0.0001",
-            "p = 0.0001",
-            "p = 0.0010",
-            "p = 0.0094",
-            "p = 0.010",
+            "p < 0.001",
+            "p < 0.001",
+            "p = 0.001",
+            "p = 0.009",
             "p = 0.016",
             "p = 0.050",
+            "p = 0.830",
+            "p = 1",
         ];
         assert_eq!(words, expected);
+        assert_eq!(equation("p of harm", 0.0421), "p of harm = 0.042");
     }
 
     #[test]

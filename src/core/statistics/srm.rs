@@ -53,8 +53,8 @@ mod tests {
     fn the_result_is_in_plain_words() {
         assert_eq!(in_words(0.83), "traffic split OK (p = 0.830)");
         assert_eq!(in_words(1.0), "traffic split OK (p = 1)");
-        assert_eq!(in_words(ALARM), "traffic split not as planned (p = 0.0010)");
-        assert_eq!(in_words(1e-9), "traffic split not as planned (p < 0.0001)");
+        assert_eq!(in_words(ALARM), "traffic split not as planned (p = 0.001)");
+        assert_eq!(in_words(1e-9), "traffic split not as planned (p < 0.001)");
     }
 
     use super::*;

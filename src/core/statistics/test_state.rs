@@ -69,9 +69,15 @@ pub struct DecidedAt {
     /// Event time of the look, Unix ms.
     #[serde(rename = "at")]
     pub as_of_ms: i64,
+    /// Event time of the first decision look with this state, Unix ms: no look between the two has ended it.
+    #[serde(rename = "since")]
+    pub since_ms: i64,
     /// Whole days since the start.
     #[serde(skip)]
     pub day: u32,
+    /// Whole days from the start to `since_ms`.
+    #[serde(skip)]
+    pub since_day: u32,
     /// Number of the decision look, from 1. None for the planned look, and if every look decides.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub k: Option<u32>,

@@ -2,6 +2,7 @@
 
 use serde::{Serialize, Serializer};
 
+use crate::statistics::per_user::is_per_user;
 use crate::statistics::{ArmReport, ArmState, Goal, MetricReport, Settings};
 
 /// A state in words.
@@ -69,8 +70,8 @@ impl Label {
     }
 }
 
-/// Returns the harmed metric with the smallest p of harm, first among those that are worse now. Without a harmed metric, all
-/// watched ones are candidates.
+/// Returns the harmed metric that the rules name: metrics per user come first, then those that are worse now, then the smallest p of
+/// harm. Without a harmed metric, all watched ones are candidates.
 pub(super) fn harmed_metric<'a, 'b>(
     settings: &'a Settings,
     arm: &'b ArmReport,
@@ -82,6 +83,9 @@ pub(super) fn harmed_metric<'a, 'b>(
     let is_harmed = |metric: &MetricReport| metric.harm_since_ms.is_some();
     if candidates.iter().any(|(_, metric)| is_harmed(metric)) {
         candidates.retain(|(_, metric)| is_harmed(metric));
+        if candidates.iter().any(|(key, _)| is_per_user(key)) {
+            candidates.retain(|(key, _)| is_per_user(key));
+        }
     }
     let p = |metric: &MetricReport| metric.p_harm.unwrap_or(1.0);
     let is_worse =

@@ -16,8 +16,8 @@ use crate::nouns::number_of;
 use crate::statistics::chance::{best_of, stretch};
 use crate::statistics::decision::MultiArm;
 use crate::statistics::{
-    ArmReport, ArmState, ComparisonReport, Decision, Goal, HarmBound, Interval, MetricDecision, MetricReport,
-    Settings, Size, name_of, srm,
+    ArmReport, ArmState, ComparisonReport, DecidedAt, Decision, Goal, HarmBound, Interval, MetricDecision,
+    MetricReport, Settings, Size, name_of, srm,
 };
 
 /// Sentence and badge of an experiment.
@@ -101,8 +101,9 @@ pub fn uncompared(n_arms: usize) -> Headline {
 pub fn waiting(has_settled: bool, settles_in_ms: Option<i64>, settle_after_ms: i64) -> Headline {
     let headline = Headline::new(Badge::Waiting, None);
     match settles_in_ms {
-        _ if has_settled => headline
-            .text("too early: lists have settled, and the first look comes within ten minutes of event time"),
+        _ if has_settled => headline.text(
+            "too early: lists have settled, and the first analysis comes within ten minutes of event time",
+        ),
         Some(ms) if ms > 0 => headline.text(format!(
             "too early: no list has settled yet; the first will in about {} of event time",
             write::span(ms)
@@ -150,7 +151,13 @@ fn tested<'a>(settings: &'a Settings, report: &'a ComparisonReport) -> impl Iter
     let arms = report.arms.iter().filter(|(name, _)| settings.tests(name));
     arms.filter_map(|(name, of)| {
         let decision = of.decision.as_ref()?;
-        Some(TestedArm { name, of, decision })
+        let label = Label::of(settings, of)?;
+        Some(TestedArm {
+            name,
+            of,
+            decision,
+            label,
+        })
     })
 }
 
@@ -169,23 +176,39 @@ struct TestedArm<'a> {
     name: &'a str,
     of: &'a ArmReport,
     decision: &'a Decision,
+    label: Label,
 }
 
 impl TestedArm<'_> {
-    /// Writes the lift with its current band, or as decided: "CTR@10 +4.1% (+0.9% to +7.3%), decided Mon 24 Nov, day 7".
+    /// Writes the lift with its current band, or as decided: "CTR@10 +4.1% (+0.9% to +7.3%), decided Mon 24 Nov, day 7". If a later
+    /// look has confirmed the decision, it ends with ", better since Mon 24 Nov (day 7), confirmed Mon 1 Dec (day 14)".
     fn lift(&self, key: &str, metric: &MetricReport) -> String {
         let (shown, interval) = self.shown(metric);
         let lift = lift(key, shown, interval);
         match self.decided_metric(metric) {
-            Some(MetricDecision { at, .. }) => {
-                let date = write::date(at.as_of_ms).map_or_else(String::new, |date| format!(" {date},"));
-                format!("{lift}, decided{date} day {}", at.day)
-            }
+            Some(MetricDecision { at, .. }) => format!("{lift}, {}", self.held(at)),
             None if self.has_decided() && self.of.decided.is_some() => {
                 format!("{lift}, decided by the rule of an earlier version")
             }
             None => lift,
         }
+    }
+
+    /// Writes since when the arm has its state.
+    fn held(&self, at: DecidedAt) -> String {
+        let [since, decided] = [at.since_ms, at.as_of_ms].map(|ms| write::date(ms).unwrap_or_default());
+        if since == decided {
+            return format!("decided {decided}, day {}", at.day);
+        }
+        let state = match self.of.open_again {
+            // What has become open again is a decision, not a state that holds.
+            Some(_) => "decided".to_owned(),
+            None => format!("{} since", self.label.words().to_lowercase()),
+        };
+        format!(
+            "{state} {since} (day {}), confirmed {decided} (day {})",
+            at.since_day, at.day
+        )
     }
 
     /// Returns the lift and its interval: as decided, or else as of this look.
@@ -371,7 +394,7 @@ impl<'a> ComparedLook<'a> {
         let key = self.decisive(&best);
         let metric = key.and_then(|key| Some((key, best.of.metrics.get(key)?)));
         let headline = Headline::new(Badge::Win, Some(best.name)).name(best.name);
-        let headline = headline.labeled(Label::of(self.settings, best.of));
+        let headline = headline.labeled(best.label);
         let verb = match self.settings.goal {
             Goal::NonInferior => " is not worse than ",
             Goal::Superior if best.of.open_again.is_none() => " beats ",
@@ -410,7 +433,7 @@ impl<'a> ComparedLook<'a> {
 
     fn harm(&self, first: TestedArm, worse: &[TestedArm], n_arms: usize) -> Headline {
         let headline = Headline::new(Badge::Harm, Some(first.name)).name(first.name);
-        let headline = headline.labeled(Label::of(self.settings, first.of));
+        let headline = headline.labeled(first.label);
         let worst = self.worst_metric(&first);
         // An interval that includes 0 now proves nothing about now, unless the one-sided bound still does.
         let is_shown_now = worst.is_some_and(|(key, metric)| self.harm_bound(key, metric).is_some());
@@ -452,7 +475,7 @@ impl<'a> ComparedLook<'a> {
 
     /// Writes "is worse", or how sure that is of several arms.
     fn are_worse(&self, arms: &[TestedArm]) -> String {
-        let is_probable = |arm: &TestedArm| Label::of(self.settings, arm.of) == Some(Label::ProbablyHarmful);
+        let is_probable = |arm: &TestedArm| arm.label == Label::ProbablyHarmful;
         let verb = if arms.len() == 1 { "is" } else { "are" };
         match arms.iter().filter(|arm| is_probable(arm)).count() {
             0 => format!("{verb} worse"),
@@ -533,7 +556,7 @@ impl<'a> ComparedLook<'a> {
         let (reason, dates) = (&of.decision.reason, self.dates_ahead());
         if arms.iter().all(|arm| arm.is(&[ArmState::Collecting])) {
             let headline = Headline::new(Badge::Early, Some(of.name));
-            let headline = headline.labeled(Some(Label::Collecting));
+            let headline = headline.labeled(Label::Collecting);
             return headline.text(format!("too early: too few users or clicks ({reason}){dates}"));
         }
         let badge = match self.report.next_decision_ms {
@@ -573,7 +596,7 @@ impl<'a> ComparedLook<'a> {
                 share(information, 0)
             );
             if let Some(days) = waiting.days_needed {
-                words += &format!(", about {} in all", number_of(format!("{days:.0}"), "day"));
+                words += &format!(", about {} in all", write::days(days));
             }
         }
         words
@@ -796,9 +819,8 @@ impl Headline {
         }
     }
 
-    fn labeled(mut self, label: Option<Label>) -> Headline {
-        self.label = label.unwrap_or(self.label);
-        self
+    fn labeled(self, label: Label) -> Headline {
+        Headline { label, ..self }
     }
 
     fn text(mut self, text: impl Into<String>) -> Headline {

@@ -77,6 +77,7 @@ const PARTS: [(&str, &str, &str); 31] = [
     ("progress.js", JAVASCRIPT, include_str!("../page/progress.js")),
     ("settling.js", JAVASCRIPT, include_str!("../page/settling.js")),
     ("stream.js", JAVASCRIPT, include_str!("../page/stream.js")),
+    ("trust.js", JAVASCRIPT, include_str!("../page/trust.js")),
     (
         "uplot.js",
         JAVASCRIPT,

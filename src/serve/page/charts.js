@@ -11,7 +11,7 @@ import { drawRanks } from "./chart-ranks.js";
 import { drawSplit } from "./chart-split.js";
 import { choose, chosen, isUnfolded, partOf, unfold } from "./choice.js";
 import { $, attribute, keyed, note, stamp, text } from "./document.js";
-import { controlOf, primariesOf } from "./download.js";
+import { primariesOf } from "./download.js";
 import { count, digitsOf, metricOf, moment, nameOf, near, number, percentage, signed, span, visible } from "./words.js";
 
 const PATH = "api/v1/view/charts";
@@ -148,7 +148,7 @@ class Charts {
     if (this.#answer !== null && this.#isOfLooks !== isByLook()) this.#drawTime();
     this.#drawChoice();
     const arms = this.#arms();
-    arms.forEach(({ name }) => this.#colour(name));
+    this.#paint(arms);
     const { n_found: nFound } = this.#experiment;
     note($("[data-testid=charted]", this.#section), arms.length < nFound ? `Charts show ${count(arms.length)} of ${count(nFound)} arms: the first ones in the table.` : "");
     this.#ask();
@@ -170,14 +170,18 @@ class Charts {
     if (select.value !== this.#key) select.value = this.#key;
   }
 
-  /** Returns a color that an arm keeps, whatever other arms are shown. */
-  #colour(name) {
-    if (name === controlOf(this.#experiment)?.name) return 0;
-    if (!this.#colours.has(name)) {
-      const taken = new Set(this.#arms().map((arm) => this.#colours.get(arm.name)));
-      const free = Array.from({ length: N_COLOURS }, (_, i) => i + 1).find((colour) => !taken.has(colour));
-      this.#colours.set(name, free ?? (this.#colours.size % N_COLOURS) + 1);
+  /** Gives each arm the color of its place among the names of all arms, in any order of the table. If another arm shown has it, the next free one. */
+  #paint(arms) {
+    const taken = new Set();
+    for (const { name, number } of arms.toSorted((a, b) => (a.number ?? -1) - (b.number ?? -1))) {
+      const colours = Array.from({ length: N_COLOURS }, (_, i) => ((number + i) % N_COLOURS) + 1);
+      const colour = number === undefined ? 0 : (colours.find((it) => !taken.has(it)) ?? colours[0]);
+      taken.add(colour);
+      this.#colours.set(name, colour);
     }
+  }
+
+  #colour(name) {
     return this.#colours.get(name);
   }
 

@@ -72,6 +72,35 @@ export function sentence(node, { severity, message, runbook }) {
   node.append(" ", link);
 }
 
+/** A word that explains itself. */
+export function withTip(words, tip) {
+  const node = document.createElement("button");
+  Object.assign(node, { type: "button", className: "explain" });
+  attribute(node, "data-tip", tip);
+  text(node, words);
+  return node;
+}
+
+/** Returns a function that creates named values: { name, value, tip }, and { isMuch } or the { runbook } if something is wrong. */
+export function named(kind) {
+  return ({ name }) => {
+    const node = document.createElement("div");
+    const [term, value] = ["dt", "dd"].map((tag) => document.createElement(tag));
+    const button = withTip(name);
+    attribute(node, `data-${kind}`, name);
+    term.append(button);
+    node.append(term, value);
+    return {
+      node,
+      draw({ value: message, tip, runbook, isMuch = runbook !== undefined }) {
+        sentence(value, { message, runbook });
+        attribute(button, "data-tip", tip);
+        node.classList.toggle("much", isMuch);
+      },
+    };
+  };
+}
+
 // ---- Tables that are wider than their container --------------------------------------------------
 
 const sizes = new ResizeObserver((entries) => {

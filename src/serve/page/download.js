@@ -8,7 +8,7 @@ const COLUMNS = [
   "difference_absolute", "difference_relative", "lists", "clicks", "items_shown", "last_list",
   "live_end", "settled_end", "since", "analysis", "analysis_value", "analysis_control_value", "lift", "lift_lower", "lift_upper", "p_adjusted", "role",
   "decision_at", "decision_lift", "decision_lower", "decision_upper", "decision_p_adjusted", "state", "label", "result", "reason", "badge", "sentence",
-  "analysis_lists", "users", "planned_share",
+  "analysis_lists", "users", "planned_share", "decision_since", "harm_since",
 ];
 
 /** `shown()` returns the data on the page: { answer, view }. */
@@ -71,6 +71,8 @@ function analysisOf({ looks, verdict }, { analysis, comparison }, key) {
     analysis_lists: analysis?.lists,
     users: analysis?.users,
     planned_share: analysis?.share,
+    decision_since: instant(decision?.since),
+    harm_since: instant(metric?.harm_since),
   };
 }
 

@@ -4,15 +4,16 @@ import { nSettledOf } from "./chart-data.js";
 import { drawCharts } from "./charts.js";
 import { choose } from "./choice.js";
 import { sortedBy } from "./controls.js";
-import { $, attribute, hintAtMore, keyed, note, stamp, text } from "./document.js";
+import { $, attribute, hintAtMore, keyed, note, stamp, text, withTip } from "./document.js";
 import { controlOf } from "./download.js";
 import { earlierOf } from "./earlier.js";
 import { asOf, drawLooks, hasAbsolute, planning } from "./looks.js";
 import { drawProgress } from "./progress.js";
 import { drawSettling } from "./settling.js";
 import { copyBy } from "./share.js";
+import { drawTrust } from "./trust.js";
 import { drawValue } from "./why.js";
-import { LABELS, STATES, WORDS, count, metricOf, near, percentage, signed, some, span, stateOf, visible } from "./words.js";
+import { LABELS, STATES, WORDS, count, firstTerm, metricOf, near, percentage, signed, some, span, stateOf, visible } from "./words.js";
 
 const VIEWS = { both: ["settled", "live"], settled: ["settled"], live: ["live"] };
 const VIEW_NOTES = { live: "every list as soon as it is read", settled: "lists that no click can change any more: compare arms on this" };
@@ -39,7 +40,7 @@ export function drawExperiments(answer, { show, view, difference }) {
   const hasAnalysis = told.window === "total" && answer.has_looks_of_scope && told.profile === answer.profiles[0].name;
   // The rows below then have everything that this table has.
   const isAnalysisOnly = hasAnalysis && view === "settled";
-  const context = { told, stream, profiles: answer.profiles, order, hasAnalysis, isAnalysisOnly, lineWindow, metrics, views, columns, difference, isAlone, isStacked, least };
+  const context = { told, stream, profiles: answer.profiles, order, hasAnalysis, isAnalysisOnly, lineWindow, metrics, views, columns, difference, isAlone, isStacked, least, nPartitions: answer.n_partitions };
   const sections = answer.experiments.map((experiment) => ({ ...experiment, context }));
   const several = sections.length > 1 ? sections : [];
   keyed($("#verdicts"), several, ({ name }) => name, verdictLine);
@@ -209,20 +210,24 @@ function verdictOf(node) {
   const [badge, sentence] = ["badge", "sentence"].map((testid) => $(`[data-testid=${testid}]`, node));
   let drawn = null;
   $(".anyway", node).addEventListener("click", ({ target }) => text(target, node.classList.toggle("anyway") ? "hide the lifts" : "show the lifts anyway"));
-  return ({ verdict, looks, arms, context: { stream, hasAnalysis } }) => {
+  return (experiment) => {
+    const { verdict, looks, arms, context } = experiment;
+    const { stream, hasAnalysis } = context;
     for (const key of ["badge", "label"]) attribute($("[data-testid=verdict]", node), `data-${key}`, verdict[key]);
     text(badge, verdict.label);
     // An upgraded daemon may send labels that this page does not know.
     attribute(badge, "data-tip", LABELS[verdict.label] ?? null);
     if (drawn !== verdict.sentence) {
-      const parts = verdict.parts.map(part);
+      const nodesOf = partsOf();
       const basis = document.createElement("span");
       basis.className = "basis";
-      basis.append(...parts.splice(verdict.n_claiming));
-      sentence.replaceChildren(...parts, basis);
+      const claim = verdict.parts.slice(0, verdict.n_claiming).flatMap(nodesOf);
+      basis.append(...verdict.parts.slice(verdict.n_claiming).flatMap(nodesOf));
+      sentence.replaceChildren(...claim, basis);
     }
     drawn = verdict.sentence;
     drawProgress($("[data-testid=progress]", node), { verdict, looks, arms });
+    drawTrust($("[data-testid=trust]", node), experiment);
     note($("[data-testid=chance]", node), verdict.chance === null ? "" : `For comparison, ${verdict.chance}.`);
     note($("[data-testid=as-of]", node), asOf(looks, stream, hasAnalysis));
     note($("[data-testid=planning]", node), planning(looks, verdict));
@@ -263,11 +268,22 @@ function verdictLine({ name }) {
   };
 }
 
-function part(it) {
-  if (typeof it === "string") return it;
-  const node = document.createElement("bdi");
-  node.textContent = visible(it.name);
-  return node;
+/** Returns a function that turns a part of a sentence into nodes. Metrics and terms explain themselves where they are first mentioned. */
+function partsOf() {
+  const known = new Set();
+  const explained = (words) => {
+    const term = firstTerm(words, known);
+    if (term === undefined) return [words];
+    known.add(term.name);
+    const [end, rest] = [term.at + term.words.length, words.slice(term.at + term.words.length)];
+    return [words.slice(0, term.at), withTip(words.slice(term.at, end), term.help), ...explained(rest)];
+  };
+  return (it) => {
+    if (typeof it === "string") return explained(it);
+    const node = document.createElement("bdi");
+    node.textContent = visible(it.name);
+    return [node];
+  };
 }
 
 function drawHeads(node, arms, context) {
@@ -310,7 +326,7 @@ function columnHead({ view, metric, bases }) {
   attribute(node, "role", "columnheader");
   node.className = view;
   if (metric === null) {
-    node.append(...bases.flatMap((it) => [it === "users" ? explained(it, WORDS.users) : sorter(`${view}.${it}`, it, WORDS[it]), " "]));
+    node.append(...bases.flatMap((it) => [it === "users" ? withTip(it, WORDS.users) : sorter(`${view}.${it}`, it, WORDS[it]), " "]));
     return { node, draw() {} };
   }
   const button = sorter(`${view}.${metric.id}`, "", metric.help);
@@ -319,15 +335,6 @@ function columnHead({ view, metric, bases }) {
   const k = document.createElement("span");
   button.append(metric.name, document.createElement("wbr"), k);
   return { node, draw: ({ metric }) => text(k, metric.k) };
-}
-
-/** A head that no order belongs to. */
-function explained(words, help) {
-  const node = document.createElement("button");
-  Object.assign(node, { type: "button", className: "explain" });
-  attribute(node, "data-tip", help);
-  text(node, words);
-  return node;
 }
 
 function sorter(key, words, help) {
@@ -357,7 +364,8 @@ function armRow({ name, experiment }) {
     node,
     draw(arm) {
       const { stream, columns } = arm.context;
-      badge.hidden = !arm.isControl;
+      // A control that is called so needs no mark.
+      badge.hidden = !arm.isControl || name === "control";
       const { state: said, label } = arm.comparison ?? {};
       state.hidden = said === undefined;
       text(state, stateOf(arm.comparison ?? {}));

@@ -6,7 +6,7 @@ import { drawAxis, drawBar, edgeOf } from "./intervals.js";
 import { drawOwn } from "./own.js";
 import { drawFacts } from "./progress.js";
 import { drawValue } from "./why.js";
-import { DECIDED, ROLES, STATES, count, digitsOf, idsPerUser, interval, lift, metricOf, moment, nameOf, percentage, probability, stateOf, visible } from "./words.js";
+import { DECIDED, ROLES, STATES, count, date, digitsOf, heldOf, idsPerUser, interval, lift, metricOf, moment, nameOf, percentage, probability, stateOf, visible } from "./words.js";
 
 /** Looks are ten minutes of event time apart. A look that is late by more than two intervals is held back. */
 const LATE_MS = 20 * 60_000;
@@ -56,7 +56,9 @@ function drawCompared(table, arms, control, isAbsolute) {
   for (const bdi of table.querySelectorAll("bdi.control")) text(bdi, control);
   // Lines of closed arms show their first metric.
   const first = arms.find(({ metrics }) => metrics.length > 0)?.metrics[0].key;
-  text($(".closed", table), first === undefined ? "" : ` (${nameOf(first)})`);
+  const closed = $(".closed", table);
+  note(closed, first === undefined ? "" : `(${nameOf(first)})`);
+  attribute(closed, "data-tip", first === undefined ? null : metricOf(first.split("@")[0]).help);
   text($("[data-sort=lift]", table), isAbsolute ? "difference" : "lift");
   // Differences of several metrics have no common scale.
   table.classList.toggle("without-bars", isAbsolute);
@@ -91,7 +93,7 @@ function absoluteOf({ absolute }) {
 export function asOf(looks, { since_ms: since, settled_end_ms: settled }, hasAnalysis) {
   // Looks begin at a cell of ten minutes, and the first list may be later within it.
   if (looks?.as_of != null) {
-    const range = `All lists settled from ${moment(Math.max(looks.start, since ?? looks.start))} to ${moment(looks.as_of)}.`;
+    const range = `All lists from ${moment(Math.max(looks.start, since ?? looks.start))} to ${moment(looks.as_of)} that no click can change any more (settled).`;
     // The table shows other windows, views and profiles as of now.
     if (hasAnalysis) return `${range} The sentence, the lifts${atLevel(looks)} and the settled values are as of then.`;
     return `${range} The sentence and the lifts${atLevel(looks)} are as of then; values and counts in the table are current.`;
@@ -113,13 +115,19 @@ function atLevel({ power }) {
   return power == null ? "" : ` (${percentage(1 - power.alpha, digitsOf(power.alpha * 100))} intervals)`;
 }
 
+/** Returns whether the next look waits for a partition that is behind. */
+export function isHeld({ as_of: asOf }, { settled_end_ms: settledEnd }) {
+  return asOf !== null && settledEnd !== null && settledEnd - asOf > LATE_MS;
+}
+
 /** Sentences about causes that hold looks back, and about data that looks leave out. */
-function held({ as_of: asOf, waits_for: waitsFor, given_up: isGivenUp, no_users: noUsers }, { settled_end_ms: settledEnd }) {
+function held(looks, stream) {
+  const { as_of: asOf, waits_for: waitsFor, given_up: isGivenUp, no_users: noUsers } = looks;
   if (isGivenUp) return ["No more analyses are made: statistics took more than limits.max_statistics. Raise it, and restart abgauge."];
   const sentences = [];
   const partition = waitsFor === null ? "" : ` Partition ${waitsFor} is furthest behind.`;
   if (asOf === null) sentences.push(`No analysis has been made yet: the first one follows once lists have settled.${partition}`);
-  else if (settledEnd !== null && settledEnd - asOf > LATE_MS) sentences.push(`The next analysis is held back.${partition}`);
+  else if (isHeld(looks, stream)) sentences.push(`The next analysis is held back.${partition}`);
   if (noUsers !== null) sentences.push(`${noUsers[0].toUpperCase()}${noUsers.slice(1)}.`);
   return sentences;
 }
@@ -164,7 +172,10 @@ function armLine({ name, experiment }) {
       attribute(badge, "data-label", comparison?.label);
       attribute(badge, "data-tip", helpOf(comparison ?? {}));
       const [primary] = metrics;
-      $("small", node).hidden = !isControl;
+      // A control that is called so needs no mark.
+      $(".is-control", node).hidden = !isControl || name === "control";
+      const { since } = heldOf(comparison ?? {});
+      note($(".since", node), since === undefined ? "" : `since ${date(since)}`);
       attribute(node, "data-role", primary?.role);
       const isWhole = isOpen || primary === undefined;
       const cells = isWhole ? [{ name: "reason", words: isOpen ? reasonOf(arm) : "", span: arm.nColumns }] : cellsOf(primary, { name, comparison, analysis }, edge);

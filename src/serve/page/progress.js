@@ -1,8 +1,8 @@
 // Facts other than lifts. One line per experiment: how long it has run, the share of the data for a decision, when it ends, and when
 // it was decided. Below an arm: the facts that decide or delay a decision, and its checks.
 
-import { $, attribute, keyed, lines, text } from "./document.js";
-import { DECIDED, date, digitsOf, interval, lift, nameOf, number, percentage, probability, some, span } from "./words.js";
+import { $, keyed, lines, named, text } from "./document.js";
+import { date, days, digitsOf, equation, heldOf, interval, lift, nameOf, number, percentage, span } from "./words.js";
 
 const DAY_MS = 86_400_000;
 
@@ -28,9 +28,9 @@ function age(ms) {
 
 function needed(waits) {
   if (waits?.information === undefined) return [];
-  const left = waits.days_needed === undefined ? 0 : Math.ceil(waits.days_needed - waits.days);
+  const left = waits.days_needed === undefined ? 0 : waits.days_needed - waits.days;
   const enough = waits.information >= 1 ? "all" : percentage(waits.information, 0);
-  return [`${enough} of the data for a decision`, ...(left > 0 ? [`about ${some(left, "day")} to go`] : [])];
+  return [`${enough} of the data for a decision`, ...(left > 0 ? [`about ${days(left)} to go`] : [])];
 }
 
 function ends(comparison, asOf) {
@@ -39,13 +39,14 @@ function ends(comparison, asOf) {
   return [end > asOf ? `planned end ${date(end)}` : `planned end was ${date(end)}`];
 }
 
-/** Day of the decision that holds, which a later look confirms or replaces, or of the first harm. Other states have no known begin. */
+/** Day since which the decision holds and day of the look that confirmed it, or day of the first harm. Other states have no known begin. */
 function since(comparison) {
-  const metrics = Object.values(comparison?.metrics ?? {});
-  const first = (times) => times.filter((at) => at !== undefined).sort((a, b) => a - b).slice(0, 1).map(date);
-  if (DECIDED.includes(comparison?.state)) return first(metrics.map(({ decision }) => decision?.at)).map((day) => `latest decision ${day}`);
-  if (comparison?.state === "harm") return first(metrics.map(({ harm_since: at }) => at)).map((day) => `harm found ${day}`);
-  return [];
+  const { since, confirmed } = heldOf(comparison ?? {});
+  if (since === undefined) return [];
+  if (comparison.state === "harm") return [`harm found ${date(since)}`];
+  // The interval of a loss that is only probable now has changed since its decision.
+  const begin = comparison.label === "Probably harmful" ? `decided ${date(since)}` : `${comparison.label} since ${date(since)}`;
+  return [date(confirmed) === date(since) ? begin : `${begin}, confirmed ${date(confirmed)}`];
 }
 
 // ---- An arm -------------------------------------------------------------------------------------
@@ -53,7 +54,7 @@ function since(comparison) {
 /** Draws the facts and the checks of a compared arm, whose rows of metrics are these. */
 export function drawFacts(node, comparison, metrics) {
   lines($("[data-testid=facts]", node), factsOf(comparison, metrics));
-  keyed($("dl", node), checksOf(comparison.checks), ({ name }) => name, checkOf);
+  keyed($("dl", node), checksOf(comparison.checks), ({ name }) => name, named("check"));
 }
 
 /** Later numbers, harm, guardrails, and how much of the data is there. */
@@ -63,8 +64,8 @@ function factsOf({ state, waits_for: waits }, metrics) {
   const harms = latest.filter(({ harm }) => harm !== undefined).map(harmOf);
   const guardrails = latest.filter(({ guardrail }) => guardrail !== undefined);
   const none = state === "win" && guardrails.length === 0 ? ["No guardrail is set."] : [];
-  const days = waits?.days_needed === undefined ? "" : `, about ${some(Math.round(waits.days_needed), "day")} in all`;
-  const data = waits?.information === undefined ? [] : [`Data collected for a decision: ${percentage(waits.information, 0)}${days}.`];
+  const inAll = waits?.days_needed === undefined ? "" : `, about ${days(waits.days_needed)} in all`;
+  const data = waits?.information === undefined ? [] : [`Data collected for a decision: ${percentage(waits.information, 0)}${inAll}.`];
   return [...later, ...harms, ...guardrails.map(guardrailOf), ...none, ...data];
 }
 
@@ -88,38 +89,9 @@ function guardrailOf({ key, guardrail: { margin, bound, state } }) {
   return `Guardrail ${nameOf(key)} ${GUARDRAILS[state] ?? state}: ${now}, ${percentage(margin)} allowed.`;
 }
 
-/** Largest p at which users are not split as planned. */
-const SPLIT_ALARM = 0.001;
-
-function pIs(p) {
-  const words = probability(p);
-  return words.startsWith("<") ? `p < ${words.slice(1)}` : `p = ${words}`;
-}
-
-function checksOf({ srm, list_ratio: ratio, multi_arm: multiArm }) {
-  const checks = [];
-  if (srm) checks.push({ name: "traffic split", words: `${srm.p > SPLIT_ALARM ? "OK" : "not as planned"} (${pIs(srm.p)})`, tip: "Test of the sample ratio: p-value of users being split as shares are set. At 0.001 or less, assignment or logging is broken and no number can be trusted." });
-  if (ratio) {
-    const bounds = ratio.lower === undefined ? "" : ` (${number(ratio.lower, 3)} to ${number(ratio.upper, 3)})`;
-    checks.push({ name: "list ratio", words: `${number(ratio.value, 3)}${bounds}, p ${probability(ratio.p)}`, tip: "Lists per assigned user, divided by the control's. If an arm changes how many lists a user gets, a ratio per list is not an effect on users." });
-  }
-  if (multiArm) checks.push({ name: "users in two arms", words: percentage(multiArm.share, 2), tip: "Share of users who were seen in two arms. Above 1% of at least a thousand, the comparison is invalid." });
-  return checks;
-}
-
-function checkOf({ name }) {
-  const node = document.createElement("div");
-  const [term, button, value] = ["dt", "button", "dd"].map((tag) => document.createElement(tag));
-  Object.assign(button, { type: "button", className: "explain" });
-  attribute(node, "data-check", name);
-  text(button, name);
-  term.append(button);
-  node.append(term, value);
-  return {
-    node,
-    draw({ words, tip }) {
-      text(value, words);
-      attribute(button, "data-tip", tip);
-    },
-  };
+/** The check of an arm alone. Those of the whole experiment are at its top. */
+function checksOf({ list_ratio: ratio }) {
+  if (!ratio) return [];
+  const bounds = ratio.lower === undefined ? "" : ` (${number(ratio.lower, 3)} to ${number(ratio.upper, 3)})`;
+  return [{ name: "lists per user ÷ control's", value: `${number(ratio.value, 3)}${bounds}, ${equation("p", ratio.p)}`, tip: "Lists per assigned user, divided by the control's. If an arm changes how many lists a user gets, a ratio per list is not an effect on users." }];
 }

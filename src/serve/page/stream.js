@@ -1,6 +1,6 @@
 // Health of the stream: a strip at the top, and the detailed counts below.
 
-import { $, attribute, keyed, note, text } from "./document.js";
+import { $, attribute, keyed, named, note, text, withTip } from "./document.js";
 import { ABOVE, ENOUGH } from "./limits.js";
 import { OUTCOMES, RESULTS, bytes, clock, count, date, moment, number, share, some, span } from "./words.js";
 
@@ -31,9 +31,9 @@ export function drawHealth(answer) {
     memory(stream),
     { name: "partitions", value: count(nPartitions), tip: "Partitions of the topics that this instance reads." },
     ...records.map(([topic, outcomes]) => refused(topic, outcomes)),
-    unmatched(stream.click_results ?? {}),
+    unmatchedTile(stream),
   ];
-  keyed($("#tiles"), tiles, ({ name }) => name, tile);
+  keyed($("#tiles"), tiles, ({ name }) => name, named("tile"));
   $("#health").hidden = false;
 }
 
@@ -54,14 +54,15 @@ const LOST = {
 const MOST = 0.5;
 
 /** Returns the losses of the stream since the start that exceed the threshold of an alert. */
-export function losses({ records = {}, click_results: results = {}, since_ms: since }) {
+export function losses(stream) {
+  const { records = {}, since_ms: since } = stream;
   const loss = (...of) => lossOf(since, ...of);
   const ofTopics = Object.entries(records).flatMap(([topic, outcomes]) => {
     const read = readOf(outcomes);
     return Object.entries(LOST).map(([alert, what]) => loss(alert, sumOf(outcomes, WATCHED[alert]), read, `records of topic ${topic} ${what}`));
   });
-  const clicks = Object.values(results).reduce((sum, n) => sum + n, 0);
-  const unmatched = loss("AbgaugeUnmatchedClicks", results.unmatched ?? 0, clicks, "accepted clicks find no list");
+  const clicks = clicksOf(stream);
+  const unmatched = loss("AbgaugeUnmatchedClicks", clicks.unmatched, clicks.all, "accepted clicks find no list");
   // Without a list there are no numbers, whatever the reason.
   const [[topic, served] = ["", {}]] = Object.entries(records);
   const read = readOf(served);
@@ -103,8 +104,7 @@ function memory({ state_bytes: taken, state_max_bytes: bound }) {
 
 function refused(topic, outcomes) {
   const all = Object.entries(outcomes).filter(([name, n]) => n > 0 && name !== "replayed");
-  const read = readOf(outcomes);
-  const lost = all.filter(([name]) => !NOT_REFUSED.includes(name)).reduce((sum, [, n]) => sum + n, 0);
+  const { lost, read } = recordsOf({ records: { [topic]: outcomes } });
   const causes = all.map(([name, n]) => `${name} ${share(n, read)}`).join(", ");
   return {
     name: `${topic}: refused`,
@@ -114,32 +114,25 @@ function refused(topic, outcomes) {
   };
 }
 
-function unmatched(results) {
-  const all = Object.values(results).reduce((sum, n) => sum + n, 0);
-  const n = results.unmatched ?? 0;
-  return {
-    name: "unmatched clicks",
-    value: share(n, all),
-    isMuch: isMuch("AbgaugeUnmatchedClicks", n, all),
-    tip: `Share of the clicks accepted since the start whose list never came. Marked above ${share(ABOVE.AbgaugeUnmatchedClicks, 1)}: check the partitioner of the producers.`,
-  };
+/** Records read and refused since the start, over all topics. */
+export function recordsOf({ records = {} }) {
+  const sum = (of) => Object.values(records).reduce((n, outcomes) => n + of(outcomes), 0);
+  const lostOf = (outcomes) => sumOf(outcomes, Object.keys(outcomes).filter((name) => !NOT_REFUSED.includes(name)));
+  return { lost: sum(lostOf), read: sum(readOf) };
 }
 
-function tile({ name }) {
-  const node = document.createElement("div");
-  const [term, button, value] = ["dt", "button", "dd"].map((tag) => document.createElement(tag));
-  Object.assign(button, { type: "button", className: "explain" });
-  attribute(node, "data-tile", name);
-  text(button, name);
-  term.append(button);
-  node.append(term, value);
+/** Accepted clicks since the start, and those whose list never came. */
+export function clicksOf({ click_results: results = {} }) {
+  return { unmatched: results.unmatched ?? 0, all: sumOf(results, Object.keys(results)) };
+}
+
+function unmatchedTile(stream) {
+  const { unmatched, all } = clicksOf(stream);
   return {
-    node,
-    draw({ value: words, tip, isMuch = false }) {
-      text(value, words);
-      attribute(button, "data-tip", tip);
-      node.classList.toggle("much", isMuch);
-    },
+    name: "unmatched clicks",
+    value: share(unmatched, all),
+    isMuch: isMuch("AbgaugeUnmatchedClicks", unmatched, all),
+    tip: `Share of the clicks accepted since the start whose list never came. Marked above ${share(ABOVE.AbgaugeUnmatchedClicks, 1)}: check the partitioner of the producers.`,
   };
 }
 
@@ -197,18 +190,10 @@ function rows(table, items) {
     const head = document.createElement("th");
     head.scope = "row";
     attribute(node, "data-name", name);
-    head.append(help ? explained(name, help) : name);
+    head.append(help ? withTip(name, help) : name);
     node.append(head);
     return { node, draw: ({ numbers, format = count }) => keyed(node, numbers.map((n, i) => ({ n, i, format })), ({ i }) => i, numberCell) };
   });
-}
-
-function explained(name, help) {
-  const node = document.createElement("button");
-  Object.assign(node, { type: "button", className: "explain" });
-  attribute(node, "data-tip", help);
-  text(node, name);
-  return node;
 }
 
 function numberCell() {

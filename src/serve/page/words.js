@@ -55,10 +55,30 @@ export const WORDS = {
   control: "The arm that the others are compared with: control under [experiments.NAME] in the configuration, or by default the arm called “control”.",
   uncontrolled: "No arm is called “control”, so there are no differences. Name one as control under [experiments.NAME] in the configuration.",
   last: "Event time from the arm's newest list to the live end.",
-  lists: "Lists served: the sample behind the values, whatever k is.",
+  lists: "Lists served: each is one set of recommendations that a user was shown. They are the sample behind the values, whatever k is.",
   clicks: "Distinct items of these lists that were clicked.",
   users: "Users with these lists, as of the latest analysis.",
 };
+
+/** Words of a sentence that need an explanation. */
+const TERMS = {
+  buckets: "Users are put into 256 groups, the buckets, to measure how much users differ. About 500 users of each arm fill enough of them.",
+  "expected hits": "Lists with a click that an arm should have by now, if all arms are equally good. 100 are needed for a test.",
+  guardrail: "A metric that must not fall by more than its margin.",
+  "one-sided test of harm": "A test at every analysis for one question only: is the arm worse? It finds harm sooner than the interval shown, which looks both ways.",
+  "data collected": "The share of the users and clicks that is needed to find an effect of this size in four of five cases.",
+};
+
+/** Returns the first metric or term in the words whose name is not `known` yet: { name, words, at, help }, or undefined. */
+export function firstTerm(words, known) {
+  const metrics = [...definitions.values()].map(({ name, meaning }) => [name, meaning]);
+  const found = [...metrics, ...Object.entries(TERMS)].filter(([name, help]) => help && !known.has(name)).flatMap(([name, help]) => {
+    const match = new RegExp(`(?<!\\w)${name.replaceAll(/[^\w ]/g, "\\$&")}(?:@\\d+)?(?!\\w)`).exec(words);
+    return match === null ? [] : [{ name, help, words: match[0], at: match.index }];
+  });
+  // The longest name at a place: "hit ratio" may begin another metric's name.
+  return found.sort((a, b) => a.at - b.at || b.words.length - a.words.length)[0];
+}
 
 /** States of an arm: their meaning, and the failed check of an invalid one. */
 export const STATES = {
@@ -77,6 +97,16 @@ export const STATES = {
 
 /** States that rest on a decision look. */
 export const DECIDED = ["win", "loss", "no_effect"];
+
+/** First times of an arm's state, Unix ms: `since` when it holds without a break, and the latest decision look that `confirmed` it. */
+export function heldOf({ state, metrics }) {
+  const known = Object.values(metrics ?? {});
+  if (state === "harm") return { since: first(known.map(({ harm_since: at }) => at)) };
+  const decision = DECIDED.includes(state) ? known.find(({ decision }) => decision)?.decision : undefined;
+  return { since: decision?.since, confirmed: decision?.at };
+}
+
+const first = (times) => times.filter((at) => at !== undefined).sort((a, b) => a - b)[0];
 
 /** The state of an arm in words: its label, with the failed check of an invalid one. */
 export function stateOf({ state, label }) {
@@ -162,6 +192,12 @@ export function interval({ lower, upper }, write = percentage) {
   return lower === undefined ? "–" : `${lift(lower, write)} to ${lift(upper, write)}`;
 }
 
+/** A p-value in a sentence: "p = 0.830", "p < 0.001". */
+export function equation(name, p) {
+  const words = probability(p);
+  return words.startsWith("<") ? `${name} < ${words.slice(1)}` : `${name} = ${words}`;
+}
+
 /** A p-value with three digits. */
 export function probability(p) {
   if (p === undefined) return "–";
@@ -186,6 +222,11 @@ export function bytes(n) {
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];
   const power = n < 1024 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(n) / 10));
   return `${number(n / 1024 ** power, power === 0 ? 0 : 1)}\u00a0${units[power]}`;
+}
+
+/** An estimate of days, in hours if it is short. */
+export function days(n) {
+  return n < 2 ? some(Math.max(1, Math.round(n * 24)), "hour") : some(Math.round(n), "day");
 }
 
 /** A duration in its largest suitable unit. */

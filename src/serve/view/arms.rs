@@ -31,6 +31,9 @@ pub(super) struct SelectedExperiment<'a> {
     /// Lists of all arms since the start.
     n_lists: i128,
     n_arms: usize,
+    /// Names of all arms besides the control, sorted.
+    names: Vec<&'a str>,
+    /// The arms among them that match.
     others: Vec<&'a ArmSnapshot>,
     headline: Headline,
     looks: Option<LooksEntry<'a>>,
@@ -80,8 +83,9 @@ pub(super) fn find<'a>(
         let control = control_of(controls, arms);
         let is_control = |arm: &&&ArmSnapshot| Some(&*arm.arm) == control;
         let all = passes(name);
-        let others = arms.iter().filter(|arm| !is_control(arm));
-        let others: Vec<_> = others.copied().filter(|arm| all || passes(&arm.arm)).collect();
+        let others = || arms.iter().filter(|arm| !is_control(arm)).copied();
+        let names = others().map(|arm| &*arm.arm).collect();
+        let others: Vec<_> = others().filter(|arm| all || passes(&arm.arm)).collect();
         // An experiment is also found by its control, which is not among the others.
         if !all && others.is_empty() && !control.is_some_and(passes) {
             continue;
@@ -95,6 +99,7 @@ pub(super) fn find<'a>(
             is_configured: looked.asked.contains_key(name),
             n_lists: arms.iter().map(|arm| total_lists(arm)).sum(),
             n_arms: arms.len(),
+            names,
             others,
             headline: headline::of(name, looked.asked.get(name), looked.shown, arms, looked.moment),
             looks: LooksEntry::of(name, looked.asked, looked.shown),
@@ -156,6 +161,7 @@ impl<'a> SelectedExperiment<'a> {
             compared_with: self.compared_with,
             arms: rows
                 .map(|arm| ArmRow {
+                    number: self.names.binary_search(&&*arm.arm).ok(),
                     comparison: self.look.and_then(|look| comparison(arm, look, columns)),
                     analysis: self.look.and_then(|look| AnalyzedArm::of(&arm.arm, look)),
                     own: self.look.and_then(|look| own(arm, look, columns)),
@@ -188,6 +194,9 @@ pub(super) struct ShownExperiment<'a> {
 #[derive(Serialize)]
 struct ArmRow<'a> {
     name: &'a str,
+    /// Position among the names of all arms besides the control, whatever the order and the filter. The control has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    number: Option<usize>,
     last_list_ms: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
     live: Option<ArmValues>,
@@ -211,6 +220,8 @@ struct ArmRow<'a> {
 struct AnalyzedArm<'a> {
     #[serde(flatten)]
     size: Size,
+    /// Settled lists without a user.
+    lists_without_user: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     share: Option<f64>,
     /// Lifts by metric in the window that ends with the look, by the window's name.
@@ -226,6 +237,7 @@ impl<'a> AnalyzedArm<'a> {
         let windows = own.windows.iter().filter(|(_, window)| !window.lifts.is_empty());
         Some(AnalyzedArm {
             size: own.size,
+            lists_without_user: own.lists_without_user,
             share,
             lifts: windows
                 .map(|(name, window)| (name.as_str(), &window.lifts))
@@ -275,6 +287,7 @@ impl<'a> ArmRow<'a> {
         };
         ArmRow {
             name: &arm.arm,
+            number: None,
             last_list_ms: arm.last_list_ms,
             live: place(View::Live),
             settled: place(View::Settled),

@@ -136,7 +136,7 @@ fn a_row_has_both_views_of_the_chosen_window_cutoff_and_metrics() {
     assert_eq!(
         answer["experiments"],
         json!([{"name": "e", "control": null, "n_arms": 1, "n_found": 1, "verdict": alone, "compared_with": null, "arms": [
-            {"name": "a", "last_list_ms": NOW_MS, "live": place, "settled": place},
+            {"name": "a", "number": 0, "last_list_ms": NOW_MS, "live": place, "settled": place},
         ]}])
     );
     let chosen = json!({
@@ -312,7 +312,7 @@ fn an_experiment_has_its_verdict_as_a_sentence() {
         settled
             .as_str()
             .unwrap()
-            .starts_with("too early: lists have settled, and the first look comes")
+            .starts_with("too early: lists have settled, and the first analysis comes")
     );
 }
 
@@ -345,11 +345,11 @@ fn an_experiment_shows_the_last_look_at_its_arms() {
     );
     let analysis = |n: usize| experiment["arms"][n]["analysis"].clone();
     let lifts = json!({"1h": {"hit_rate@5": {"lift": 0.06, "lower": -0.1, "upper": 0.22}}});
-    assert_eq!(analysis(0), json!({"lists": 4000, "users": 500, "share": 0.5}));
-    assert_eq!(
-        analysis(1),
-        json!({"lists": 4000, "users": 500, "share": 0.5, "lifts": lifts})
-    );
+    let control = json!({"lists": 4000, "users": 500, "lists_without_user": 0.0, "share": 0.5});
+    assert_eq!(analysis(0), control);
+    let mut arm = control;
+    arm["lifts"] = lifts;
+    assert_eq!(analysis(1), arm);
     let comparison = |n: usize| experiment["arms"][n].get("comparison");
     assert_eq!(comparison(0), None, "it is the control");
     let reported = comparison(1).unwrap();

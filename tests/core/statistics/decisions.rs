@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use abgauge_core::statistics::decision::{
-    DecisionFacts, GuardrailFact, HarmFact, ListRatioFact, MultiArm, PrimaryFact,
+    DecisionFacts, GuardrailFact, HarmFact, HarmNow, ListRatioFact, MultiArm, PrimaryFact,
 };
 use abgauge_core::statistics::power::PlannedTest;
 use abgauge_core::statistics::spending::DecisionLook;
@@ -54,7 +54,9 @@ fn previous(given: &Value) -> Option<DecidedLook> {
         at: Some(DecidedAt {
             look: 1008,
             as_of_ms: 1_763_596_800_000,
+            since_ms: 1_763_596_800_000,
             day: 7,
+            since_day: 7,
             k: Some(1),
         }),
         metrics: BTreeMap::new(),
@@ -92,8 +94,8 @@ fn facts<'a>(case: &Value, given: &Value, previous: Option<&'a DecidedLook>) -> 
                 metric: metric.clone(),
                 p: number(p),
                 since_day: Some(3),
-                is_better_now: false,
-                at_least: None,
+                is_worse_now: true,
+                now: HarmNow::Worse,
             })
             .collect(),
         is_decision_look: yes("decision_look"),

@@ -3,9 +3,10 @@
 use abgauge_core::statistics::per_user::{Count, HITS_PER_USER, LISTS_PER_USER, UserCounts, per_user};
 use abgauge_core::statistics::{
     ArmPair, ArmReport, ArmState, ComparisonReport, DecidedLook, DecidedMetric, Effect, Epoch, EpochWeights,
-    GuardrailState, Interval, MetricReport, MetricRole, RatioSums, STICKY_NOTE, Totals, Validity, compare,
-    one_look, sequence,
+    GuardrailState, Interval, MetricReport, MetricRole, RatioSums, STICKY_NOTE, Size, Totals, Validity,
+    compare, one_look, sequence,
 };
+use abgauge_core::verdict::{ComparedLook, of_look};
 use proptest::prelude::*;
 
 use super::world::{Truth, World, better, non_inferior, shares, worse};
@@ -82,7 +83,8 @@ fn a_worse_arm_is_harm_at_once() {
     let report = world.go(1.0, worse());
     assert_eq!(state(&report), ArmState::Harm);
     assert!(
-        reason(&report).starts_with("hit ratio is worse"),
+        reason(&report)
+            .starts_with("hit ratio is worse by the one-sided test of harm, p of harm < 0.001, since day 1"),
         "{}",
         reason(&report)
     );
@@ -280,6 +282,32 @@ fn a_decision_is_kept_until_a_later_look_decides_and_a_note_marks_it_open_again(
 }
 
 #[test]
+fn a_decision_holds_since_the_first_look_with_its_state() {
+    let mut world = World::new();
+    let since = |world: &World| decided(world).at.map(|at| (at.since_day, at.day));
+    assert_eq!(state(&world.go(7.0, better())), ArmState::Win);
+    assert_eq!(since(&world), Some((7, 7)));
+    let report = world.go(7.0, better());
+    assert_eq!(state(&report), ArmState::Win);
+    assert_eq!(since(&world), Some((7, 14)));
+    assert!(
+        reason(&report).ends_with(", since day 7, confirmed on day 14"),
+        "{}",
+        reason(&report)
+    );
+    let later = world.look(0.1);
+    assert_eq!(reason(&later), reason(&report), "between two decision looks");
+    let decision = metric(&later).decision.expect("it was decided");
+    assert_eq!(decision.at.as_of_ms - decision.at.since_ms, 7 * 86_400_000);
+    // A failed check at a decision look ends the decision, so the next one starts anew.
+    world.totals.multi_arm_users = Some(10_000.0);
+    assert_eq!(state(&world.look(6.9)), ArmState::InvalidMultiArm);
+    world.totals.multi_arm_users = Some(0.0);
+    assert_eq!(state(&world.go(7.0, better())), ArmState::Win);
+    assert_eq!(since(&world), Some((28, 28)));
+}
+
+#[test]
 fn a_check_that_fails_at_a_decision_look_withdraws_the_decision() {
     let mut world = World::new();
     assert_eq!(state(&world.go(7.0, better())), ArmState::Win);
@@ -389,11 +417,38 @@ fn the_bound_of_harm_excludes_zero_before_the_interval_does() {
     assert_eq!(harm.level, 0.95);
     let interval = metric(&report).interval.expect("it has one");
     assert!(!interval.excludes_zero(), "{interval:?}");
+    let reason = reason(&report);
     assert!(
-        reason(&report).ends_with("% worse (one-sided 95%)"),
-        "{}",
-        reason(&report)
+        reason.starts_with("hit ratio is probably worse by the one-sided test of harm, p of harm = 0.0"),
+        "{reason}"
     );
+    assert!(reason.ends_with("% worse (one-sided 95%)"), "{reason}");
+}
+
+#[test]
+fn the_reason_of_harm_names_the_metric_of_the_sentence() {
+    let mut world = World::new().with(|settings| {
+        settings.guardrails = [(HITS_PER_USER.to_owned(), 0.01)].into();
+    });
+    let report = world.go(6.0, worse());
+    let harmed = arm(&report)
+        .metrics
+        .values()
+        .filter(|metric| metric.harm_since_ms.is_some());
+    assert!(harmed.count() > 1, "{report:?}");
+    let size = Size {
+        lists: 1.0,
+        users: None,
+    };
+    let headline = of_look(&ComparedLook {
+        settings: &world.settings,
+        report: &report,
+        sizes: [("base", size), ("neural", size)].into(),
+        is_one_epoch: true,
+    });
+    let (reason, sentence) = (reason(&report), headline.sentence(str::to_owned));
+    assert!(reason.starts_with("hits per user is worse by"), "{reason}");
+    assert!(sentence.contains(": hits per user −"), "{sentence}");
 }
 
 #[test]
@@ -407,7 +462,8 @@ fn harm_names_its_first_day_and_notes_if_the_interval_has_turned() {
     let report = world.go(17.0, better());
     assert_eq!(state(&report), ArmState::Harm);
     assert_eq!(metric(&report).harm_since_ms, Some(since));
-    let expected = ", since day 3, but its interval is now on the better side of 0";
+    assert!(reason(&report).starts_with("hit ratio was worse by the one-sided test of harm, "));
+    let expected = ", since day 3; its interval is now on the better side of 0";
     assert!(reason(&report).ends_with(expected), "{}", reason(&report));
 }
 

@@ -158,7 +158,7 @@ impl<'a> ComparedExperiment<'a> {
         lines.join("\n")
     }
 
-    /// Returns the state of an arm with its reason: "Better, CTR@10 is better, p = 0.0024".
+    /// Returns the state of an arm with its reason: "Better, CTR@10 is better, p = 0.002".
     fn state_of(&self, report: &ArmReport) -> String {
         let settings = &self.comparison.settings;
         let reason = match &report.decision {
@@ -171,8 +171,6 @@ impl<'a> ComparedExperiment<'a> {
             Some(decision) if decision.state == ArmState::NoDecision && settings.primary.is_empty() => {
                 "no metric decides: add --primary METRIC".to_owned()
             }
-            // The table has two-sided p.
-            Some(decision) if decision.state == ArmState::Harm => format!("{} (one-sided)", decision.reason),
             Some(decision) => decision.reason.clone(),
             // Burn-in is over, so only a missing share keeps it from being tested.
             None if report.burn_in.is_done() => "it has no share".to_owned(),

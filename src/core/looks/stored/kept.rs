@@ -8,13 +8,15 @@ use crate::statistics::{
     TestState,
 };
 
-/// Rule of the decisions, which also determines the stored form.
+/// Form of the stored decisions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rule {
-    /// The smallest p of any look. Only the states of its decisions are kept.
+pub enum Form {
+    /// Decisions by an earlier rule, the smallest p of any look. Only their states are kept.
     AnyLook,
-    /// The p of each decision look.
+    /// Decisions by the p of each decision look, without the time since which they hold.
     EachLook,
+    /// The same with that time.
+    Since,
 }
 
 /// States in the order of their numbers, which never change.
@@ -79,12 +81,16 @@ fn encode_decided(decided: &DecidedLook, to: &mut Writer) {
         let DecidedAt {
             look,
             as_of_ms,
+            since_ms,
             day,
+            since_day,
             k,
         } = at;
         to.number(*look);
         to.signed((*as_of_ms).into());
         to.number((*day).into());
+        to.signed((*since_ms).into());
+        to.number((*since_day).into());
         option(to, k.as_ref(), |to, k| to.number((*k).into()));
     });
     map(to, metrics, |to, metric| {
@@ -119,8 +125,8 @@ fn encode_metric(metric: &KeptMetric, to: &mut Writer) {
     to.time(*harm_since_ms);
 }
 
-/// Reads state that was stored under this rule.
-pub fn decode(from: &mut Reader, rule: Rule) -> Result<TestState, AsOfError> {
+/// Reads state that was stored in this form.
+pub fn decode(from: &mut Reader, form: Form) -> Result<TestState, AsOfError> {
     Ok(TestState {
         n_looks: from.number()?,
         last_look_ms: from.time()?,
@@ -131,7 +137,7 @@ pub fn decode(from: &mut Reader, rule: Rule) -> Result<TestState, AsOfError> {
                 .map(|_| decode_known(from))
                 .collect::<Result<_, _>>()?,
         },
-        arms: read_map(from, |from| decode_arm(from, rule))?,
+        arms: read_map(from, |from| decode_arm(from, form))?,
     })
 }
 
@@ -142,20 +148,20 @@ fn decode_known(from: &mut Reader) -> Result<Known, AsOfError> {
     })
 }
 
-fn decode_arm(from: &mut Reader, rule: Rule) -> Result<KeptArm, AsOfError> {
+fn decode_arm(from: &mut Reader, form: Form) -> Result<KeptArm, AsOfError> {
     Ok(KeptArm {
         is_burned_in: from.flag()?,
         max_ln_e_list_ratio: read_float(from)?,
-        decided: read_option(from, |from| decode_decided(from, rule))?,
-        metrics: read_map(from, |from| decode_metric(from, rule))?,
+        decided: read_option(from, |from| decode_decided(from, form))?,
+        metrics: read_map(from, |from| decode_metric(from, form))?,
     })
 }
 
-fn decode_decided(from: &mut Reader, rule: Rule) -> Result<DecidedLook, AsOfError> {
+fn decode_decided(from: &mut Reader, form: Form) -> Result<DecidedLook, AsOfError> {
     let state = STATES.get(usize::from(from.byte()?)).copied();
     let state = state.ok_or(AsOfError::Malformed(Malformed::Number))?;
     // The earlier rule stored nothing but the state.
-    if rule == Rule::AnyLook {
+    if form == Form::AnyLook {
         return Ok(DecidedLook {
             state,
             reason: String::new(),
@@ -166,14 +172,7 @@ fn decode_decided(from: &mut Reader, rule: Rule) -> Result<DecidedLook, AsOfErro
     Ok(DecidedLook {
         state,
         reason: from.text()?.to_owned(),
-        at: read_option(from, |from| {
-            Ok(DecidedAt {
-                look: from.number()?,
-                as_of_ms: from.ms()?,
-                day: small(from)?,
-                k: read_option(from, small)?,
-            })
-        })?,
+        at: read_option(from, |from| decode_at(from, form))?,
         metrics: read_map(from, |from| {
             Ok(DecidedMetric {
                 lift: read_option(from, read_float)?,
@@ -183,6 +182,23 @@ fn decode_decided(from: &mut Reader, rule: Rule) -> Result<DecidedLook, AsOfErro
                 band_excludes_zero: from.flag()?,
             })
         })?,
+    })
+}
+
+fn decode_at(from: &mut Reader, form: Form) -> Result<DecidedAt, AsOfError> {
+    let (look, as_of_ms, day) = (from.number()?, from.ms()?, small(from)?);
+    let (since_ms, since_day) = match form {
+        Form::Since => (from.ms()?, small(from)?),
+        // The first look with this state is unknown, so the decision counts from its own look.
+        Form::AnyLook | Form::EachLook => (as_of_ms, day),
+    };
+    Ok(DecidedAt {
+        look,
+        as_of_ms,
+        since_ms,
+        day,
+        since_day,
+        k: read_option(from, small)?,
     })
 }
 
@@ -197,17 +213,17 @@ fn interval(from: &mut Reader) -> Result<Interval, AsOfError> {
     })
 }
 
-fn decode_metric(from: &mut Reader, rule: Rule) -> Result<KeptMetric, AsOfError> {
+fn decode_metric(from: &mut Reader, form: Form) -> Result<KeptMetric, AsOfError> {
     let mut metric = KeptMetric {
         tau: read_option(from, read_float)?,
         max_surprise: read_float(from)?,
         max_ln_e_harm: read_float(from)?,
         harm_since_ms: None,
     };
-    match rule {
-        Rule::EachLook => metric.harm_since_ms = from.time()?,
+    match form {
+        Form::EachLook | Form::Since => metric.harm_since_ms = from.time()?,
         // Skips the p and the intervals of a planned look, which no longer decide anything.
-        Rule::AnyLook => {
+        Form::AnyLook => {
             let _planned = read_option(from, |from| {
                 read_float(from)?;
                 read_option(from, interval)?;
@@ -256,7 +272,9 @@ mod tests {
             at: (number % 3 > 0).then_some(DecidedAt {
                 look: 1_008,
                 as_of_ms: 1_763_596_800_000,
-                day: 7,
+                since_ms: 1_762_992_000_000,
+                day: 14,
+                since_day: 7,
                 k: (number % 3 > 1).then_some(1),
             }),
             metrics: [
@@ -299,7 +317,7 @@ mod tests {
 
     fn read(bytes: &[u8]) -> Result<TestState, AsOfError> {
         let mut from = Reader::new(bytes);
-        let kept = decode(&mut from, Rule::EachLook)?;
+        let kept = decode(&mut from, Form::Since)?;
         from.end()?;
         Ok(kept)
     }
@@ -354,7 +372,7 @@ mod tests {
         });
         let bytes = to.into_bytes();
         let mut from = Reader::new(&bytes);
-        let kept = decode(&mut from, Rule::AnyLook).expect("it is whole");
+        let kept = decode(&mut from, Form::AnyLook).expect("it is whole");
         from.end().expect("nothing is left");
         let arm = &kept.arms["b"];
         let decided = arm.decided.as_ref().expect("a win was stored");

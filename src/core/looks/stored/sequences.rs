@@ -1,16 +1,16 @@
 //! Codec for the state of all experiments between two looks.
 //!
 //! ```text
-//! 3 │ number of the look │ limit of memory │ n, experiment given up… │ n, experiment whose window was given up…
+//! 4 │ number of the look │ limit of memory │ n, experiment given up… │ n, experiment whose window was given up…
 //!   │ n, (experiment, settings, time of the start, state before the look, history)…
 //! ```
-//! Version 2 can be read too. Its decisions follow an earlier [`Rule`].
+//! Versions 2 and 3 can be read too. Their decisions have an earlier [`Form`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::asked::asked;
-use super::kept::Rule;
+use super::kept::Form;
 use super::numbers::{map, names, read_map};
 use super::{AsOfError, history, kept};
 use crate::bytes::{Reader, Writer};
@@ -18,7 +18,9 @@ use crate::looks::Looks;
 use crate::looks::experiment_progress::ExperimentProgress;
 use crate::statistics::{Settings, TestProgress, TestState};
 
-const VERSION: u8 = 3;
+const VERSION: u8 = 4;
+/// Version whose decisions lack the time since which they hold.
+const EACH_LOOK: u8 = 3;
 /// Version whose decisions use the smallest p of any look.
 const ANY_LOOK: u8 = 2;
 
@@ -92,9 +94,10 @@ pub fn encode(looks: &Looks, look: i64, courses: &BTreeMap<String, ExperimentPro
 impl StoredSequences {
     pub fn decode(bytes: &[u8]) -> Result<StoredSequences, AsOfError> {
         let mut from = Reader::new(bytes);
-        let rule = match from.byte()? {
-            VERSION => Rule::EachLook,
-            ANY_LOOK => Rule::AnyLook,
+        let form = match from.byte()? {
+            VERSION => Form::Since,
+            EACH_LOOK => Form::EachLook,
+            ANY_LOOK => Form::AnyLook,
             _ => return Err(AsOfError::Version),
         };
         let stored = StoredSequences {
@@ -105,7 +108,7 @@ impl StoredSequences {
             courses: read_map(&mut from, |from| {
                 let asked = from.part()?.rest().to_vec();
                 let start_ms = from.time()?;
-                let kept = kept::decode(from, rule)?;
+                let kept = kept::decode(from, form)?;
                 let course = ExperimentProgress {
                     kept,
                     start_ms,

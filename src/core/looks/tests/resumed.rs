@@ -3,6 +3,7 @@
 use super::group::{Instance, N_PAIRS, World, asked, some_list};
 use super::window::SLOTS_A_CELL;
 use super::*;
+use crate::statistics::ArmState;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
@@ -67,6 +68,51 @@ fn decisions_and_the_planned_look_are_resumed() {
         arm.decision.is_some() && arm.metrics["hit_rate@1"].p.is_some(),
         "{arm:#?}"
     );
+}
+
+/// A world as in [`sealed`], in which arm `b` is clicked far more often.
+fn won() -> World {
+    let is_clicked = |list: &List| (list.user / 2) % 5 < if list.arm == "b" { 3 } else { 1 };
+    let lists = many_lists().into_iter();
+    let lists: Vec<List> = lists
+        .map(|list| List {
+            is_clicked: is_clicked(&list),
+            ..list
+        })
+        .collect();
+    let mut world = World::new(&asked(), &lists, 1);
+    world.settle(8 * SLOTS_A_CELL);
+    world.store_all();
+    world
+}
+
+/// Bytes that the program stored in the world of [`won`] when it did not store the time since which a decision holds.
+const WITHOUT_SINCE: &[u8] = include_bytes!("sequences-3.bin");
+
+#[test]
+fn a_decision_stored_without_its_first_look_holds_since_its_own() {
+    let mut world = won();
+    let before = world.instances[0].looked.last().cloned();
+    for memory in &mut world.memories {
+        memory.looks.as_mut().expect("it was told").sequences = WITHOUT_SINCE.into();
+    }
+    (0..N_PAIRS).for_each(|pair| world.seal(pair));
+    world.kill(0);
+    world.see_all();
+    let arm = |look: Option<&Look>| {
+        let look = look
+            .map(|look| look.experiments["e"].clone())
+            .expect("there is one");
+        let (_, mut report) = look.comparison.clone().expect("there is a control");
+        report.arms.remove("b").expect("it is compared")
+    };
+    let resumed = arm(world.instances[0].looked.last());
+    let decided = resumed.decided.as_ref().expect("it was decided");
+    let at = decided.at.expect("it has a look");
+    assert_eq!((decided.state, at.look), (ArmState::Win, 6));
+    assert_eq!((at.since_ms, at.since_day), (at.as_of_ms, at.day));
+    // The reason keeps the words of the program that decided. All numbers are as without a restart.
+    assert_eq!(resumed.metrics, arm(before.as_ref()).metrics);
 }
 
 #[test]

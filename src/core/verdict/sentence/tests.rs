@@ -200,7 +200,9 @@ impl World {
         let at = DecidedAt {
             look: 1008,
             as_of_ms: 1_764_028_799_999,
+            since_ms: 1_764_028_799_999,
             day: 7,
+            since_day: 7,
             k: Some(1),
         };
         arm.decided = Some(DecidedLook {
@@ -210,6 +212,16 @@ impl World {
             metrics: BTreeMap::new(),
         });
         arm.metrics.get_mut("ctr@10").expect("it is there").decision = Some(MetricDecision { at, metric });
+        self
+    }
+
+    /// Marks the decision of an arm as confirmed a week later.
+    fn confirmed(mut self, arm: &str) -> World {
+        let arm = self.report.arms.get_mut(arm).expect("it is there");
+        let metric = arm.metrics.get_mut("ctr@10").expect("it is there");
+        let decision = metric.decision.as_mut().expect("it was decided");
+        decision.at.as_of_ms += 7 * 86_400_000;
+        decision.at.day += 7;
         self
     }
 
@@ -226,6 +238,43 @@ fn a_win_shows_the_lift_and_the_day_of_its_decision() {
     world.decided("neural", [0.009, 0.041, 0.073]).check(
         Badge::Win,
         "neural beats control: CTR@10 +4.1% (+0.9% to +7.3%), decided Mon 24 Nov, day 7, 10.30% against 10.00%, 4,000 users each, traffic split OK (p = 0.800)",
+    );
+}
+
+#[test]
+fn a_confirmed_decision_shows_since_when_it_holds() {
+    let state = |state, ends| {
+        let world = World::new(&[("neural", state, ends)])
+            .decided("neural", ends)
+            .confirmed("neural");
+        world.headline().sentence(str::to_owned)
+    };
+    let words = state(ArmState::Win, [0.01, 0.03, 0.07]);
+    assert!(
+        words.starts_with("neural beats control: CTR@10 +3.0% (+1.0% to +7.0%), better since Mon 24 Nov (day 7), confirmed Mon 1 Dec (day 14), "),
+        "{words}"
+    );
+    let words = state(ArmState::Loss, [-0.07, -0.03, -0.01]);
+    assert!(
+        words.contains("(−7.0% to −1.0%), worse since Mon 24 Nov (day 7), confirmed Mon 1 Dec (day 14), "),
+        "{words}"
+    );
+    let words = state(ArmState::NoEffect, [-0.01, 0.0, 0.01]);
+    assert!(
+        words
+            .contains("(−1.0% to +1.0%), no effect since Mon 24 Nov (day 7), confirmed Mon 1 Dec (day 14), "),
+        "{words}"
+    );
+    let world = World::new(&[("neural", ArmState::Win, [-0.01, 0.03, 0.07])])
+        .decided("neural", [0.009, 0.041, 0.073]);
+    let words = world
+        .confirmed("neural")
+        .open_again("neural")
+        .headline()
+        .sentence(str::to_owned);
+    assert!(
+        words.contains(", decided Mon 24 Nov (day 7), confirmed Mon 1 Dec (day 14); since then its interval has come to include 0, "),
+        "{words}"
     );
 }
 
@@ -512,7 +561,7 @@ fn shows_when_lists_settle_before_the_first_look() {
     );
     assert!(
         words(waiting(true, None, 1_920_000))
-            .starts_with("too early: lists have settled, and the first look comes")
+            .starts_with("too early: lists have settled, and the first analysis comes")
     );
     assert!(words(uncompared(2)).starts_with("nothing is tested: the configuration names no control"));
 }

@@ -1,6 +1,7 @@
 //! Number formats of sentences, the same as on the page.
 
 use crate::metrics::MetricUnit;
+use crate::nouns::number_of;
 use crate::rounding::{percentage, rounded};
 use crate::statistics::{Interval, unit_of};
 
@@ -60,6 +61,14 @@ pub fn span(ms: i64) -> String {
         ms if ms >= 2 * HOUR_MS => format!("{} h", ms / HOUR_MS),
         ms if ms >= MINUTE_MS => format!("{} min", ms / MINUTE_MS),
         ms => format!("{} s", (ms / 1000).max(1)),
+    }
+}
+
+/// Writes an estimate of days, in hours if it is short: "17 hours", "28 days".
+pub fn days(days: f64) -> String {
+    match days {
+        days if days < 2.0 => number_of(format!("{:.0}", (days * 24.0).max(1.0)), "hour"),
+        days => number_of(format!("{days:.0}"), "day"),
     }
 }
 
@@ -138,6 +147,15 @@ mod tests {
         assert_eq!(date(1_764_028_799_999).as_deref(), Some("Mon 24 Nov"));
         assert_eq!(date(1_764_547_200_000).as_deref(), Some("Mon 1 Dec"));
         assert_eq!(date(i64::MAX), None);
+    }
+
+    #[test]
+    fn short_estimates_are_in_hours() {
+        let written = [0.01, 0.7, 1.2, 1.99, 2.0, 28.4].map(days);
+        assert_eq!(
+            written,
+            ["1 hour", "17 hours", "29 hours", "48 hours", "2 days", "28 days"]
+        );
     }
 
     #[test]
