@@ -27,6 +27,11 @@ impl Namespace {
         to.text(group);
         Namespace(xxh3_64(to.as_bytes()))
     }
+
+    /// Returns the namespace in the text of a key, even if no version of the program writes that key.
+    pub(super) fn of_key(text: &[u8]) -> Option<Namespace> {
+        String::from_utf8_lossy(text).split('|').nth(1)?.parse().ok()
+    }
 }
 
 /// Error: a text is not the name of a namespace.

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
-use abgauge_core::journal::{EndQuestion, Hindrance, Inventory, Log, LogEvent, Namespace, RecordKey};
+use abgauge_core::journal::{
+    EndQuestion, Hindrance, Inventory, Log, LogEvent, Namespace, NamespaceContents, RecordKey,
+};
 
 use crate::clock::Clock;
 
@@ -81,6 +83,12 @@ impl<L: Log> TopicReader<L> {
         self.partitions
             .iter()
             .map(|(number, partition)| (*number, &partition.inventory))
+    }
+
+    /// Returns the records of a namespace in each partition that has any, in order.
+    pub fn contents(&self, namespace: Namespace) -> impl Iterator<Item = (i32, &NamespaceContents)> {
+        self.partitions()
+            .filter_map(move |(number, inventory)| Some((number, inventory.of(namespace)?)))
     }
 
     /// Reads to the present ends of all partitions. If nothing comes for a long time although records are missing, that counts
@@ -178,15 +186,10 @@ impl<L: Log> TopicReader<L> {
     }
 
     fn keys(&self, namespace: Namespace, partitions: &BTreeSet<i32>) -> BTreeSet<(i32, RecordKey)> {
-        let of = self
-            .partitions()
-            .filter(|(partition, _)| partitions.contains(partition));
-        of.flat_map(|(partition, inventory)| {
-            let namespace_contents = inventory.of(namespace);
-            let keys: Vec<RecordKey> = namespace_contents.keys().collect();
-            keys.into_iter().map(move |key| (partition, key))
-        })
-        .collect()
+        self.contents(namespace)
+            .filter(|(partition, _)| partitions.contains(partition))
+            .flat_map(|(partition, contents)| contents.keys().map(move |key| (partition, key)))
+            .collect()
     }
 }
 

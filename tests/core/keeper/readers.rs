@@ -67,8 +67,8 @@ impl Log for Ticking {
 
 /// Returns the damage that a reader finds in a pair.
 pub fn damage(reader: &TopicReader<Ticking>, namespace: abgauge_core::journal::Namespace) -> Vec<Breach> {
-    let all_contents = reader.partitions().map(|(_, inventory)| inventory.of(namespace));
-    let breaches = all_contents.flat_map(|namespace_contents| namespace_contents.breaches());
+    let all_contents = reader.contents(namespace);
+    let breaches = all_contents.flat_map(|(_, namespace_contents)| namespace_contents.breaches());
     breaches.filter(Breach::is_damage).collect()
 }
 
