@@ -62,6 +62,21 @@ pub enum LogEvent<'a> {
     Hindered(BlockedOperation, Option<Hindrance>),
 }
 
+impl LogEvent<'_> {
+    /// Returns the partition that it concerns, if it concerns only one.
+    pub fn partition(&self) -> Option<i32> {
+        match self {
+            LogEvent::Record { partition, .. }
+            | LogEvent::End { partition, .. }
+            | LogEvent::Quiet { partition, .. }
+            | LogEvent::Begins { partition, .. }
+            | LogEvent::StartOver { partition }
+            | LogEvent::Acknowledged { partition, .. } => Some(*partition),
+            LogEvent::Fault { .. } | LogEvent::Hindered(..) => None,
+        }
+    }
+}
+
 /// Problem with reading or writing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hindrance {

@@ -7,7 +7,7 @@ use abgauge_core::journal::{LogProgress, OwnerStatus, ShownState, Urgency, Visib
 use abgauge_core::ledger::PairId;
 
 use super::Memory;
-use super::faults::Faults;
+use crate::store::faults::Faults;
 
 /// Status of a pair. Times are on [`Clock::lasting_ms`](crate::clock::Clock::lasting_ms).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

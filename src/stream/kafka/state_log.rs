@@ -46,10 +46,9 @@ pub struct StateLog {
     failed: BTreeSet<i32>,
     ends: EndRequests,
     /// Separate requests for the partitions that owners depend on, because one missing leader fails a whole request.
-    ends_of_owners: Option<EndRequests>,
+    ends_of_owners: EndRequests,
     preferred: BTreeSet<i32>,
-    /// `None` if it only reads.
-    writer: Option<StateWriter>,
+    writer: StateWriter,
 }
 
 impl StateLog {
@@ -63,18 +62,6 @@ impl StateLog {
         namespace: Namespace,
         clock: Clock,
     ) -> anyhow::Result<StateLog> {
-        Ok(StateLog {
-            ends_of_owners: Some(EndRequests::start(&reader_config(kafka), topic)?),
-            writer: Some(StateWriter::start(kafka, topic, namespace)?),
-            ..StateLog::reading(kafka, topic, clock)?
-        })
-    }
-
-    /// Opens the topic for reading only, without a producer. Nothing may be appended to it.
-    ///
-    /// # Errors
-    /// librdkafka refuses a property.
-    pub fn reading(kafka: &settings::Kafka, topic: &str, clock: Clock) -> anyhow::Result<StateLog> {
         let config = reader_config(kafka);
         let client: BaseConsumer<StateLogComplaints> = config
             .create_with_context(StateLogComplaints::default())
@@ -89,9 +76,9 @@ impl StateLog {
             is_unread: false,
             failed: BTreeSet::new(),
             ends: EndRequests::start(&config, topic)?,
-            ends_of_owners: None,
+            ends_of_owners: EndRequests::start(&config, topic)?,
             preferred: BTreeSet::new(),
-            writer: None,
+            writer: StateWriter::start(kafka, topic, namespace)?,
             topic: CString::new(topic).context("the name of the state topic holds a NUL")?,
             clock,
         })
@@ -170,8 +157,7 @@ impl StateLog {
 
     /// Returns the next answer, and whether owners depend on it.
     fn next_answer(&self) -> Option<(Result<PartitionEnd, KafkaError>, bool)> {
-        let of_owners = self.ends_of_owners.as_ref().and_then(EndRequests::answer);
-        let of_owners = of_owners.map(|answer| (answer, true));
+        let of_owners = self.ends_of_owners.answer().map(|answer| (answer, true));
         of_owners.or_else(|| Some((self.ends.answer()?, false)))
     }
 
@@ -307,21 +293,22 @@ impl Log for StateLog {
         if let Some(cursor) = self.followers.get_mut(&partition) {
             cursor.ask(question);
             let position = cursor.progress().position;
-            let is_preferred = |_: &&EndRequests| self.preferred.contains(&partition);
-            let of_owners = self.ends_of_owners.as_ref().filter(is_preferred);
-            of_owners.unwrap_or(&self.ends).ask(partition, question);
+            let ends = match self.preferred.contains(&partition) {
+                true => &self.ends_of_owners,
+                false => &self.ends,
+            };
+            ends.ask(partition, question);
             self.try_again(partition, position);
         }
     }
 
     fn append(&mut self, partition: i32, key: RecordKey, value: Option<SharedBytes>) {
-        let writer = self.writer.as_mut().expect("a reader appends nothing");
-        writer.append(partition, key, value);
+        self.writer.append(partition, key, value);
     }
 
     fn poll(&mut self, wait_ms: u64, take: &mut dyn FnMut(LogEvent<'_>)) {
         self.start_those_that_wait().into_iter().for_each(&mut *take);
-        self.writer.iter_mut().for_each(|writer| writer.poll(take));
+        self.writer.poll(take);
         self.take_answers(take);
         self.take_complaints(take);
         self.take_messages(wait_ms, take);

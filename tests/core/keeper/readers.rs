@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use abgauge::clock::{Clock, ClockControl};
-use abgauge::store::stored::{Forgotten, TopicReader};
+use abgauge::store::topic_reader::{Forgotten, TopicReader};
 use abgauge_core::journal::{
     Breach, Claim, EndQuestion, Log, LogEvent, LogProgress, RecordKey, Session, SharedBytes,
 };

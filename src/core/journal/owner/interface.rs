@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::journal::content::{Role, SharedBytes, State};
 use crate::journal::identity::{LogDifference, LogIdentity};
 use crate::journal::key::{Namespace, RecordKey, SealId, Session};
+use crate::journal::log::LogEvent;
 use crate::journal::record::{Claim, MAX_RECORD_BYTES, RecordError, Seal};
 use crate::journal::view::{DamagedBlob, EndQuestion};
 
@@ -59,6 +60,23 @@ pub enum OwnerInput<'a> {
     StartOver,
     /// Time has passed.
     Tick,
+}
+
+impl OwnerInput<'_> {
+    /// Returns the input for an event of its partition. A fault of the log is none.
+    pub fn of(event: LogEvent<'_>) -> Option<OwnerInput<'_>> {
+        Some(match event {
+            LogEvent::Record {
+                offset, key, value, ..
+            } => OwnerInput::Record { offset, key, value },
+            LogEvent::End { question, .. } => OwnerInput::End(question),
+            LogEvent::Quiet { question, .. } => OwnerInput::Quiet(question),
+            LogEvent::Begins { offset, .. } => OwnerInput::Begins(offset),
+            LogEvent::StartOver { .. } => OwnerInput::StartOver,
+            LogEvent::Acknowledged { key, .. } => OwnerInput::Acknowledged(key),
+            LogEvent::Fault { .. } | LogEvent::Hindered(..) => return None,
+        })
+    }
 }
 
 /// Command of an owner.

@@ -8,7 +8,7 @@ use abgauge_core::nouns::number_of;
 use anyhow::Context as _;
 
 use super::{OpenedTopic, time};
-use crate::store::stored::TopicReader;
+use crate::store::topic_reader::TopicReader;
 use crate::stream::kafka::state_log::StateLog;
 use crate::tools::cli::ForgetArgs;
 use crate::tools::commands::{error, note, print, warn};

@@ -9,7 +9,8 @@ use abgauge_core::table::{self, align_numbers, visible};
 use serde::Serialize;
 
 use super::{OpenedTopic, time};
-use crate::store::stored::{DecodedState, TopicReader};
+use crate::store::stored::DecodedState;
+use crate::store::topic_reader::TopicReader;
 use crate::stream::kafka::state_log::StateLog;
 use crate::tools::cli::{ShowArgs, TableOrJson};
 use crate::tools::commands::print;
