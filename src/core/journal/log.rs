@@ -31,7 +31,7 @@ pub trait Log {
 }
 
 /// Event of the state topic.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub enum LogEvent<'a> {
     /// The next record; a tombstone has no value.
     Record {
@@ -107,9 +107,11 @@ pub struct LogProgress {
 /// Silence after which missing records are given up: brokers before 4.0 may have cleaned away the last record (KAFKA-17076).
 const QUIET_MS: i64 = 10_000;
 
-/// Read position in a partition and the end that was asked for, shared by all implementations of [`Log`].
-#[derive(Debug, Default)]
+/// Read position in a partition and the end that was asked for, shared by all implementations of [`Log`]. Its methods return the
+/// event to hand over, if any: an end, quiet, or a restart.
+#[derive(Debug)]
 pub struct Cursor {
+    partition: i32,
     progress: LogProgress,
     asked: Option<Asked>,
     /// Time of the last sign of progress.
@@ -126,20 +128,17 @@ struct Asked {
     end: Option<i64>,
 }
 
-/// Conclusion from the answer to a question.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EndAnswer {
-    /// No conclusion yet, or no question any more.
-    Nothing,
-    /// Everything below the end has been read.
-    End(EndQuestion),
-    /// Records below the end are missing, and nothing comes.
-    Quiet(EndQuestion),
-    /// Records that were read are gone.
-    StartOver,
-}
-
 impl Cursor {
+    pub fn new(partition: i32) -> Cursor {
+        Cursor {
+            partition,
+            progress: LogProgress::default(),
+            asked: None,
+            received_ms: 0,
+            begin: None,
+        }
+    }
+
     pub fn progress(&self) -> LogProgress {
         self.progress
     }
@@ -160,14 +159,14 @@ impl Cursor {
     }
 
     /// The partition ended there when it was asked with this question.
-    pub fn answer(&mut self, question: EndQuestion, end: i64, now_ms: i64) -> EndAnswer {
-        let Some(asked) = self.asked.as_mut().filter(|asked| asked.question == question) else {
-            return EndAnswer::Nothing;
-        };
+    pub fn answer(&mut self, question: EndQuestion, end: i64, now_ms: i64) -> Option<LogEvent<'static>> {
+        let asked = self.asked.as_mut().filter(|asked| asked.question == question)?;
         // The log is shorter than what had been read at the time of the question: it was truncated or replaced. Later
         // reads prove nothing, since those records may have been appended after the end was determined.
         if end < asked.position {
-            return EndAnswer::StartOver;
+            return Some(LogEvent::StartOver {
+                partition: self.partition,
+            });
         }
         asked.end = Some(end);
         // The same end as before is not a sign of progress.
@@ -178,54 +177,44 @@ impl Cursor {
     }
 
     /// A record was handed over: the next one is at this offset, or behind it.
-    pub fn read(&mut self, next: i64, n_bytes: u64, now_ms: i64) -> EndAnswer {
+    pub fn read(&mut self, next: i64, n_bytes: u64, now_ms: i64) -> Option<LogEvent<'static>> {
         self.progress.n_bytes += n_bytes;
         self.reach(next, now_ms)
     }
 
     /// Moves the read position forward: all records below `next` have been read or do not exist.
-    pub fn reach(&mut self, next: i64, now_ms: i64) -> EndAnswer {
+    pub fn reach(&mut self, next: i64, now_ms: i64) -> Option<LogEvent<'static>> {
         // Compaction leaves gaps, so the position may jump. It moves back only through `start_over`.
         self.progress.position = self.progress.position.max(next);
         self.received_ms = now_ms;
         self.look()
     }
 
-    fn look(&mut self) -> EndAnswer {
+    fn look(&mut self) -> Option<LogEvent<'static>> {
         let position = self.progress.position;
         let is_there = |asked: &mut Asked| asked.end.is_some_and(|end| end <= position);
         // Taking the question reports each end once.
-        match self.asked.take_if(is_there) {
-            Some(asked) => EndAnswer::End(asked.question),
-            None => EndAnswer::Nothing,
-        }
+        let Asked { question, .. } = self.asked.take_if(is_there)?;
+        Some(LogEvent::End {
+            partition: self.partition,
+            question,
+        })
     }
 
-    pub fn look_at_the_clock(&mut self, now_ms: i64) -> EndAnswer {
+    pub fn look_at_the_clock(&mut self, now_ms: i64) -> Option<LogEvent<'static>> {
         // Without an answer nothing is known to be missing: the brokers may be down, which is not quiet.
         let is_quiet = |asked: &mut Asked| asked.end.is_some() && now_ms - self.received_ms >= QUIET_MS;
-        match self.asked.take_if(is_quiet) {
-            Some(asked) => EndAnswer::Quiet(asked.question),
-            None => EndAnswer::Nothing,
-        }
+        let Asked { question, .. } = self.asked.take_if(is_quiet)?;
+        Some(LogEvent::Quiet {
+            partition: self.partition,
+            question,
+        })
     }
 
     /// Restarts from the first record. Bytes already counted stay counted.
     pub fn start_over(&mut self) {
         (self.asked, self.begin) = (None, None);
         (self.progress.position, self.progress.end) = (0, None);
-    }
-}
-
-impl EndAnswer {
-    /// Returns the event to hand over, if any.
-    pub fn happening(self, partition: i32) -> Option<LogEvent<'static>> {
-        match self {
-            EndAnswer::Nothing => None,
-            EndAnswer::End(question) => Some(LogEvent::End { partition, question }),
-            EndAnswer::Quiet(question) => Some(LogEvent::Quiet { partition, question }),
-            EndAnswer::StartOver => Some(LogEvent::StartOver { partition }),
-        }
     }
 }
 
@@ -240,14 +229,21 @@ mod tests {
         PartitionView::new(Namespace::of("fingerprint", "group"), JournalRules::default()).question(asked_ms)
     }
 
+    fn end(asked_ms: i64) -> Option<LogEvent<'static>> {
+        Some(LogEvent::End {
+            partition: 0,
+            question: question(asked_ms),
+        })
+    }
+
     #[test]
     fn reaches_the_end_once_everything_below_it_is_read() {
-        let mut cursor = Cursor::default();
+        let mut cursor = Cursor::new(0);
         cursor.ask(question(1));
-        assert_eq!(cursor.answer(question(1), 7, 0), EndAnswer::Nothing);
-        assert_eq!(cursor.read(6, 100, 0), EndAnswer::Nothing);
-        assert_eq!(cursor.read(9, 20, 0), EndAnswer::End(question(1)));
-        assert_eq!(cursor.read(10, 0, 0), EndAnswer::Nothing, "once");
+        assert_eq!(cursor.answer(question(1), 7, 0), None);
+        assert_eq!(cursor.read(6, 100, 0), None);
+        assert_eq!(cursor.read(9, 20, 0), end(1));
+        assert_eq!(cursor.read(10, 0, 0), None, "once");
         let progress = LogProgress {
             position: 10,
             end: Some(7),
@@ -258,39 +254,42 @@ mod tests {
 
     #[test]
     fn an_end_already_read_is_reached_with_the_answer() {
-        let mut cursor = Cursor::default();
+        let mut cursor = Cursor::new(0);
         cursor.ask(question(1));
-        assert_eq!(cursor.answer(question(1), 0, 0), EndAnswer::End(question(1)));
+        assert_eq!(cursor.answer(question(1), 0, 0), end(1));
     }
 
     #[test]
     fn ignores_the_answer_to_an_earlier_question() {
-        let mut cursor = Cursor::default();
+        let mut cursor = Cursor::new(0);
         cursor.ask(question(1));
         cursor.ask(question(2));
-        assert_eq!(cursor.answer(question(1), 0, 0), EndAnswer::Nothing);
-        assert_eq!(cursor.answer(question(2), 0, 0), EndAnswer::End(question(2)));
+        assert_eq!(cursor.answer(question(1), 0, 0), None);
+        assert_eq!(cursor.answer(question(2), 0, 0), end(2));
     }
 
     /// Records read since the question do not cause a restart.
     #[test]
     fn starts_over_if_the_end_is_before_the_read_position() {
-        let mut cursor = Cursor::default();
+        let mut cursor = Cursor::new(0);
         cursor.reach(8, 0);
         cursor.ask(question(1));
         cursor.reach(9, 0);
-        assert_eq!(cursor.answer(question(1), 8, 0), EndAnswer::End(question(1)));
+        assert_eq!(cursor.answer(question(1), 8, 0), end(1));
         cursor.ask(question(2));
-        assert_eq!(cursor.answer(question(2), 8, 0), EndAnswer::StartOver);
+        assert_eq!(
+            cursor.answer(question(2), 8, 0),
+            Some(LogEvent::StartOver { partition: 0 })
+        );
         cursor.start_over();
         cursor.ask(question(3));
-        assert_eq!(cursor.answer(question(3), 8, 0), EndAnswer::Nothing);
-        assert_eq!(cursor.reach(8, 0), EndAnswer::End(question(3)));
+        assert_eq!(cursor.answer(question(3), 8, 0), None);
+        assert_eq!(cursor.reach(8, 0), end(3));
     }
 
     #[test]
     fn reports_when_the_start_of_the_log_moves() {
-        let mut cursor = Cursor::default();
+        let mut cursor = Cursor::new(0);
         let moves = [0, 0, 7, 3, 7, 8].map(|offset| cursor.begins(offset));
         assert_eq!(moves, [true, false, true, false, false, true]);
         cursor.start_over();
@@ -299,22 +298,21 @@ mod tests {
 
     #[test]
     fn reports_quiet_if_missing_records_do_not_arrive() {
-        let mut cursor = Cursor::default();
+        let mut cursor = Cursor::new(0);
         cursor.ask(question(1));
-        assert_eq!(
-            cursor.look_at_the_clock(2 * QUIET_MS),
-            EndAnswer::Nothing,
-            "no answer"
-        );
+        assert_eq!(cursor.look_at_the_clock(2 * QUIET_MS), None, "no answer");
         cursor.answer(question(1), 7, 0);
         cursor.reach(3, 5);
         // It is asked again and again meanwhile.
         cursor.ask(question(2));
         cursor.answer(question(2), 7, 5_000);
-        assert_eq!(cursor.look_at_the_clock(QUIET_MS + 4), EndAnswer::Nothing);
+        assert_eq!(cursor.look_at_the_clock(QUIET_MS + 4), None);
         assert_eq!(
             cursor.look_at_the_clock(QUIET_MS + 5),
-            EndAnswer::Quiet(question(2))
+            Some(LogEvent::Quiet {
+                partition: 0,
+                question: question(2),
+            })
         );
     }
 }

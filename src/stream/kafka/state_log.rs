@@ -137,14 +137,13 @@ impl StateLog {
                     end,
                 }) => {
                     let cursor = self.followers.get_mut(&partition);
-                    let answer = cursor.map(|cursor| {
+                    cursor.and_then(|cursor| {
                         // Reported before the end, so that an owner notices lost records at that end.
                         if let Some(offset) = begin.filter(|begin| cursor.begins(*begin)) {
                             take(LogEvent::Begins { partition, offset });
                         }
                         cursor.answer(question, end, now_ms)
-                    });
-                    answer.and_then(|answer| answer.happening(partition))
+                    })
                 }
                 Err(error) => Some(match fault(&error, "", self.topic()) {
                     LogEvent::Fault { message, .. } => LogEvent::Fault { message, of_owners },
@@ -226,8 +225,7 @@ impl StateLog {
         let n_bytes = key.len() + value.map_or(0, <[u8]>::len);
         // The end comes after the records below it, as `Log` requires.
         let cursor = self.followers.get_mut(&partition);
-        let answer = cursor.map(|cursor| cursor.read(message.offset() + 1, n_bytes as u64, now_ms));
-        let happening = answer.and_then(|answer| answer.happening(partition));
+        let happening = cursor.and_then(|cursor| cursor.read(message.offset() + 1, n_bytes as u64, now_ms));
         self.hand_over(happening, take);
     }
 
@@ -237,7 +235,7 @@ impl StateLog {
             RDKafkaErrorCode::PartitionEOF => {
                 let now_ms = self.clock.steady_ms();
                 let cursor = self.followers.get_mut(&partition)?;
-                cursor.reach(message.offset(), now_ms).happening(partition)
+                cursor.reach(message.offset(), now_ms)
             }
             RDKafkaErrorCode::AutoOffsetReset
             | RDKafkaErrorCode::OffsetOutOfRange
@@ -270,9 +268,8 @@ impl StateLog {
 
     fn look_at_the_clock(&mut self, take: &mut dyn FnMut(LogEvent<'_>)) {
         let now_ms = self.clock.steady_ms();
-        for (partition, cursor) in &mut self.followers {
-            let answer = cursor.look_at_the_clock(now_ms);
-            answer.happening(*partition).into_iter().for_each(&mut *take);
+        for cursor in self.followers.values_mut() {
+            cursor.look_at_the_clock(now_ms).into_iter().for_each(&mut *take);
         }
     }
 }
@@ -280,7 +277,7 @@ impl StateLog {
 impl Log for StateLog {
     fn follow(&mut self, partition: i32) {
         if let Entry::Vacant(place) = self.followers.entry(partition) {
-            place.insert(Cursor::default());
+            place.insert(Cursor::new(partition));
             self.starting.insert(partition);
         }
     }

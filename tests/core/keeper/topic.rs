@@ -218,7 +218,6 @@ impl Shared {
     }
 }
 
-#[derive(Default)]
 struct Partition {
     cursor: Cursor,
     /// Next offset.
@@ -237,7 +236,10 @@ pub struct Connection {
 
 impl Log for Connection {
     fn follow(&mut self, partition: i32) {
-        self.partitions.entry(partition).or_default();
+        self.partitions.entry(partition).or_insert_with(|| Partition {
+            cursor: Cursor::new(partition),
+            read: 0,
+        });
     }
 
     fn ask(&mut self, partition: i32, question: EndQuestion) {
@@ -268,7 +270,7 @@ impl Log for Connection {
         for (partition, question, end) in self.answers.drain(..) {
             let of = self.partitions.get_mut(&partition).expect("it is followed");
             let answer = of.cursor.answer(question, end, now_ms);
-            hand_over(partition, of, answer.happening(partition), take);
+            hand_over(partition, of, answer, take);
         }
         for (partition, of) in &mut self.partitions {
             for _ in 0..shared.dice.below(12) {
@@ -286,7 +288,7 @@ impl Log for Connection {
                 }
                 let n_bytes = record.map_or(0, |record| record.text.len());
                 let answer = of.cursor.read(of.read as i64, n_bytes as u64, now_ms);
-                hand_over(*partition, of, answer.happening(*partition), take);
+                hand_over(*partition, of, answer, take);
             }
         }
     }
