@@ -66,12 +66,12 @@ pub fn work<L: Log>(
         publications.open(n_partitions);
     }
     let numbers = Arc::new(AtomicU64::new(1));
-    let handle = KeeperHandle::new(
-        send_request,
-        Arc::clone(&board),
-        Arc::clone(&numbers),
-        settings.seed,
-    );
+    let handle = KeeperHandle {
+        requests: send_request,
+        board: Arc::clone(&board),
+        numbers: Arc::clone(&numbers),
+        seed: settings.seed,
+    };
     let desk = KeeperState {
         pace: WritePace::new(settings.max_bytes_per_second),
         settings,

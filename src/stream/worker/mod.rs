@@ -377,7 +377,7 @@ impl Worker {
                 let mut delta = pair.tracker.take_delta();
                 // Settled numbers wait until a seal contains them.
                 if let Some(stored) = &mut self.stored {
-                    delta = stored.withhold(partition, delta);
+                    delta = stored.door.commit(partition, delta);
                 }
                 self.board.merge(partition, &delta);
                 self.report.counts(&delta.counts);

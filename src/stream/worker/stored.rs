@@ -6,14 +6,13 @@ mod rot;
 mod status;
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::sync::Arc;
 
 use abgauge_core::engine::View;
 use abgauge_core::engine::event::Side;
 use abgauge_core::engine::{Checkpoint, Replayed};
 use abgauge_core::journal::{Header, LogIdentity};
-use abgauge_core::ledger::{PairDelta, PairId};
+use abgauge_core::ledger::PairId;
 use abgauge_core::looks::{PairLooks, UpTo};
 use tracing::{info, warn};
 
@@ -27,12 +26,12 @@ use super::stored_pair::StoredPair;
 use crate::store::keeper::{self, Door, KeeperHandle, Memory, Offer, Roles, Urgency};
 use crate::store::stored::codec::{self, FormError};
 use crate::store::stored::reach;
-use crate::stream::{Fault, FaultKind, LogStart, Order, Question, TopicPartition};
+use crate::stream::{Fault, FaultKind, LogStart, Order, Question};
 
 /// The pairs of this process, and the door of the store.
 pub struct StoredPairs {
     topic: String,
-    door: Door,
+    pub(super) door: Door,
     identity: LogIdentity,
     /// Pairs whose last state is still to be sealed.
     leaving: BTreeSet<PairId>,
@@ -48,26 +47,8 @@ fn stored(phase: &Phase) -> Option<&StoredPair> {
 impl StoredPairs {
     /// Returns the fault that keeps the state from being read or written, if there is one.
     pub fn fault(&self) -> Option<String> {
-        let fault = self.door.keeper().fault();
+        let fault = self.door.keeper.fault();
         fault.map(|fault| format!("the state topic: {fault}"))
-    }
-
-    pub fn assigned(&self, pair: PairId) {
-        self.door.keeper().assigned(pair);
-    }
-
-    pub fn revoked(&self, pair: PairId) {
-        self.door.keeper().revoked(pair);
-    }
-
-    /// The pair is no longer in memory.
-    pub fn forget(&mut self, pair: PairId) {
-        self.door.forget(pair);
-    }
-
-    /// Withholds settled numbers of a pair and returns those that may be merged now.
-    pub fn withhold(&mut self, pair: PairId, delta: PairDelta) -> PairDelta {
-        self.door.commit(pair, delta)
     }
 
     /// Returns whether the pair must pause because its settled numbers that wait to be stored exceed `room_bytes`. It resumes
@@ -80,22 +61,6 @@ impl StoredPairs {
     /// Returns the facts about a pair that has just started without stored state.
     pub fn begun(&self, pair: PairId) -> Option<StoredPair> {
         Some(StoredPair::new(self.door.incarnation_id(pair)?))
-    }
-}
-
-/// Reason why a stored pair cannot be resumed.
-#[derive(Debug)]
-enum ResumeRefusal {
-    Form(FormError),
-    Resume(abgauge_core::engine::ResumeError),
-}
-
-impl fmt::Display for ResumeRefusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ResumeRefusal::Form(error) => error.fmt(f),
-            ResumeRefusal::Resume(error) => error.fmt(f),
-        }
     }
 }
 
@@ -193,28 +158,21 @@ impl Worker {
         offer: Offer,
         header: &Header,
         roles: &Roles,
-    ) -> Result<(), ResumeRefusal> {
+    ) -> anyhow::Result<()> {
         if !self.is_ours(partition, incarnation) {
             return Ok(());
         }
         // The board adds the restored sums, so the former ones must be gone.
         self.forget_memory(partition);
         let sides = self.setup.sides();
-        let read = codec::read(header, roles, sides).map_err(ResumeRefusal::Form)?;
+        let read = codec::read(header, roles, sides)?;
         let checkpoint = read.checkpoint;
         let looks = read.looks.filter(|_| self.setup.keeps_users());
         let up_to = |looks: PairLooks| UpTo::of(&looks.users).map(|up_to| (looks, up_to));
-        let looks = looks.map(up_to).transpose();
-        let looks = looks.map_err(|error| ResumeRefusal::Form(FormError::Looks(error)))?;
-        let ledger = self
-            .setup
-            .decode(&read.ledger)
-            .map_err(|error| ResumeRefusal::Form(FormError::Ledger(error)))?;
+        let looks = looks.map(up_to).transpose().map_err(FormError::Looks)?;
+        let ledger = self.setup.decode(&read.ledger).map_err(FormError::Ledger)?;
         self.board.resume(partition, &ledger, reach(&checkpoint, &ledger));
-        let mut pair = self
-            .setup
-            .resume(partition, &checkpoint, ledger)
-            .map_err(ResumeRefusal::Resume)?;
+        let mut pair = self.setup.resume(partition, &checkpoint, ledger)?;
         // The bytes of the cells stay until looks no longer need them.
         pair.tracker.take_cells();
         if let Some(catalogue) = &self.catalogue {
@@ -373,7 +331,7 @@ impl Worker {
     pub(super) fn offer_states(&mut self) {
         let Some(stored) = &mut self.stored else { return };
         for (partition, pair) in self.shards.pairs_mut() {
-            let wants = stored.door.keeper().wants(partition);
+            let wants = stored.door.keeper.wants(partition);
             if wants == Urgency::No || (wants == Urgency::WhenDue && !pair.changed_since_offer()) {
                 continue;
             }
@@ -392,10 +350,10 @@ impl Worker {
 
     /// Returns whether the pair is ours. If not, reports to the keeper that this memory does not exist.
     fn is_ours(&self, partition: PairId, incarnation: Memory) -> bool {
-        let mut phases = self.shards.phases();
-        let is_ours = phases.any(|(number, phase)| number == partition && !matches!(phase, Phase::Parked(_)));
+        let phase = self.shards.phase(partition);
+        let is_ours = phase.is_some_and(|phase| !matches!(phase, Phase::Parked(_)));
         if let Some(stored) = self.stored.as_ref().filter(|_| !is_ours) {
-            stored.door.keeper().forgotten(partition, incarnation);
+            stored.door.keeper.forgotten(partition, incarnation);
         }
         is_ours
     }
@@ -412,13 +370,9 @@ impl Worker {
     }
 
     fn commit_for(&mut self, partition: PairId, number: u64) {
-        let phase = self.shards.phases().find(|(number, _)| *number == partition);
-        let logs = phase.and_then(|(_, phase)| phase.pair()).map(|pair| &pair.logs);
-        let positions = logs
-            .into_iter()
-            .flatten()
-            .map(|log| ((log.side, partition), log.position));
-        let positions: Vec<(TopicPartition, i64)> = positions.collect();
+        let pair = self.shards.phase(partition).and_then(Phase::pair);
+        let logs = pair.iter().flat_map(|pair| &pair.logs);
+        let positions = logs.map(|log| ((log.side, partition), log.position)).collect();
         self.orders.push(Order::Ask(Question::Commit {
             epoch: self.questions.epoch(),
             pair: partition,
@@ -431,7 +385,7 @@ impl Worker {
     pub(super) fn is_known_to_group(&self, partition: PairId, number: u64, is_known: bool) {
         self.stored
             .iter()
-            .for_each(|stored| stored.door.keeper().committed(partition, number, is_known));
+            .for_each(|stored| stored.door.keeper.committed(partition, number, is_known));
     }
 
     fn refuse(&mut self, partition: PairId, why: &str) {
