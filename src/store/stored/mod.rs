@@ -12,7 +12,7 @@ mod keep;
 mod parquet;
 mod settled;
 
-pub use self::decoded::{DecodedState, PairDecoder, Unusable, reach};
+pub use self::decoded::{DecodedState, PairDecoder, reach};
 pub use self::keep::{keep, sides};
 #[cfg(feature = "parquet")]
 pub use self::parquet::ParquetWriter;
