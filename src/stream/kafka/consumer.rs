@@ -188,11 +188,7 @@ pub(super) fn client_config(kafka: &settings::Kafka, n_queues: usize) -> ClientC
         // A lost position must reach the worker. The client must not move it silently.
         .set("auto.offset.reset", "error")
         .set("check.crcs", "true");
-    for (name, value) in defaults(n_queues) {
-        if !kafka.properties.0.contains_key(name) {
-            config.set(name, value);
-        }
-    }
+    client::set_defaults(&mut config, kafka, defaults(n_queues));
     config
 }
 

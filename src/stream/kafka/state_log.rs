@@ -325,11 +325,7 @@ fn reader_config(kafka: &settings::Kafka) -> ClientConfig {
     // Records are read from the leader, whose end is asked for.
     config.remove("client.rack");
     config.remove("group.instance.id");
-    for (name, value) in READER {
-        if !kafka.properties.0.contains_key(name) {
-            config.set(name, value);
-        }
-    }
+    client::set_defaults(&mut config, kafka, READER);
     config
         .set("group.id", &kafka.group_id)
         .set("enable.auto.commit", "false")
