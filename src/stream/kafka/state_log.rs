@@ -14,14 +14,16 @@ use abgauge_core::journal::{
     BlockedOperation, Cursor, EndQuestion, Log, LogEvent, LogProgress, Namespace, RecordKey, SharedBytes,
 };
 use anyhow::Context as _;
-use rdkafka::consumer::{BaseConsumer, Consumer as _};
+use rdkafka::consumer::Consumer as _;
 use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
 use rdkafka::{ClientConfig, Message as _, Offset, TopicPartitionList};
 
-use self::complaints::{StateLogComplaints, fault, unread};
+use self::complaints::{fault, unread};
 use self::ends::{EndRequests, PartitionEnd};
 use self::writer::StateWriter;
+use super::callbacks::{CallbackNotes, Client, Note};
 use super::client;
+use super::names::TopicNames;
 use super::producer::explain_refusal;
 use super::queue::{Message as QueuedMessage, RecordQueue};
 use crate::clock::Clock;
@@ -36,7 +38,7 @@ pub struct StateLog {
     clock: Clock,
     // Dropped before its client.
     queue: RecordQueue,
-    client: Arc<BaseConsumer<StateLogComplaints>>,
+    client: Arc<Client>,
     followers: BTreeMap<i32, Cursor>,
     /// Partitions to be read from their first records, as soon as the client accepts that.
     starting: BTreeSet<i32>,
@@ -63,9 +65,8 @@ impl StateLog {
         clock: Clock,
     ) -> anyhow::Result<StateLog> {
         let config = reader_config(kafka);
-        let client: BaseConsumer<StateLogComplaints> = config
-            .create_with_context(StateLogComplaints::default())
-            .map_err(explain_refusal)?;
+        let notes = CallbackNotes::new(&TopicNames::new(kafka));
+        let client: Client = config.create_with_context(notes).map_err(explain_refusal)?;
         let client = Arc::new(client);
         look_up_leaders(Arc::clone(&client), topic.to_owned())?;
         Ok(StateLog {
@@ -75,8 +76,8 @@ impl StateLog {
             starting: BTreeSet::new(),
             is_unread: false,
             failed: BTreeSet::new(),
-            ends: EndRequests::start(&config, topic)?,
-            ends_of_owners: EndRequests::start(&config, topic)?,
+            ends: ends::start(&config, topic)?,
+            ends_of_owners: ends::start(&config, topic)?,
             preferred: BTreeSet::new(),
             writer: StateWriter::start(kafka, topic, namespace)?,
             topic: CString::new(topic).context("the name of the state topic holds a NUL")?,
@@ -156,8 +157,8 @@ impl StateLog {
 
     /// Returns the next answer, and whether owners depend on it.
     fn next_answer(&self) -> Option<(Result<PartitionEnd, KafkaError>, bool)> {
-        let of_owners = self.ends_of_owners.answer().map(|answer| (answer, true));
-        of_owners.or_else(|| Some((self.ends.answer()?, false)))
+        let of_owners = self.ends_of_owners.answers().next().map(|answer| (answer, true));
+        of_owners.or_else(|| Some((self.ends.answers().next()?, false)))
     }
 
     fn hand_over(&mut self, happening: Option<LogEvent<'static>>, take: &mut dyn FnMut(LogEvent<'_>)) {
@@ -261,8 +262,11 @@ impl StateLog {
         if let Some(partition) = strayed {
             self.hand_over(Some(LogEvent::StartOver { partition }), take);
         }
-        while let Some((error, reason)) = self.client.context().pop() {
-            take(fault(&error, &reason, self.topic()));
+        while let Some(note) = self.client.context().pop() {
+            // It joins no group, so nothing else is noted.
+            if let Note::Error(error, reason) = note {
+                take(fault(&error, &reason, self.topic()));
+            }
         }
     }
 
@@ -294,7 +298,8 @@ impl Log for StateLog {
                 true => &self.ends_of_owners,
                 false => &self.ends,
             };
-            ends.ask(partition, question);
+            // If the thread has ended, answers stop, which is noticed soon enough.
+            let _ = ends.ask((partition, question));
             self.try_again(partition, position);
         }
     }
@@ -340,7 +345,7 @@ fn reader_config(kafka: &settings::Kafka) -> ClientConfig {
 }
 
 /// Asks for the leaders of the partitions before they are read: a client without them starts up to a second later.
-fn look_up_leaders(client: Arc<BaseConsumer<StateLogComplaints>>, topic: String) -> anyhow::Result<()> {
+fn look_up_leaders(client: Arc<Client>, topic: String) -> anyhow::Result<()> {
     let ask = move || {
         if let Err(error) = client.fetch_metadata(Some(&topic), LEADERS_WITHIN) {
             tracing::debug!(%error, topic, "the brokers do not report the leaders of its partitions");
