@@ -55,7 +55,7 @@ impl Worker {
     }
 
     pub(super) fn assigned(&mut self, partitions: &[TopicPartition]) {
-        self.report.count_rebalance();
+        self.report.telemetry.count_rebalance();
         self.questions.start_epoch();
         self.phase = StartPhase::Owning;
         // Records may have been produced while the group was rebalancing, so no idle time carries over.
@@ -118,7 +118,7 @@ impl Worker {
 
     /// Drops all pairs until the group assigns partitions of our topics.
     pub(super) fn misassigned(&mut self, others: &[String]) {
-        self.report.count_rebalance();
+        self.report.telemetry.count_rebalance();
         self.questions.start_epoch();
         self.phase = StartPhase::Joining;
         self.membership
@@ -139,7 +139,7 @@ impl Worker {
     }
 
     pub(super) fn revoked(&mut self) {
-        self.report.count_rebalance();
+        self.report.telemetry.count_rebalance();
         self.membership.revoked();
         // The last changes are handed over and committed while the pairs are still here.
         self.hand_over();
@@ -168,7 +168,7 @@ impl Worker {
 
     fn hide(&self, partition: i32) {
         self.board.hide(partition);
-        self.report.forget_partition(partition);
+        self.report.telemetry.forget_partition(partition);
     }
 
     /// Drops the state of a pair: clicks that waited for a list stay undecided.

@@ -40,7 +40,7 @@ const MAX_FAULTS: usize = 4;
 const MAX_SHARED_ID: f64 = 0.01;
 
 pub struct WorkerReport {
-    telemetry: Arc<Telemetry>,
+    pub telemetry: Arc<Telemetry>,
     topics: [String; 2],
     /// Records that are skipped already.
     skips: Skips,
@@ -179,10 +179,6 @@ impl WorkerReport {
         }
     }
 
-    pub fn telemetry(&self) -> Arc<Telemetry> {
-        Arc::clone(&self.telemetry)
-    }
-
     pub fn watch_log(&mut self, losses: Losses) {
         self.log_losses.losses = losses;
     }
@@ -225,14 +221,6 @@ impl WorkerReport {
             users = catalogue.n_users(),
             "loaded a catalogue"
         );
-    }
-
-    pub fn count_rebalance(&self) {
-        self.telemetry.count_rebalance();
-    }
-
-    pub fn forget_partition(&self, partition: i32) {
-        self.telemetry.forget_partition(partition);
     }
 
     pub fn count_pair_restart(&self, partition: i32) {

@@ -70,7 +70,7 @@ impl Worker {
         self.report.brokers_answer();
         self.orders.push(Order::Subscribe);
         let lease = keeper.clone();
-        let (clock, telemetry) = (self.clock.clone(), self.report.telemetry());
+        let (clock, telemetry) = (self.clock.clone(), Arc::clone(&self.report.telemetry));
         self.board.show_while(Arc::new(move |pair| {
             // Live numbers also wait until this instance was ready once.
             let shown = lease.shown(pair, clock.lasting_ms());
@@ -323,7 +323,7 @@ impl Worker {
             .phases()
             .all(|(_, phase)| stored(phase).is_some_and(StoredPair::is_complete))
         {
-            self.report.telemetry().note_restored();
+            self.report.telemetry.note_restored();
         }
     }
 
