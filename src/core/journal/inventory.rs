@@ -139,12 +139,6 @@ impl Breach {
     }
 }
 
-impl fmt::Display for SealId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}|{}", self.session, self.number)
-    }
-}
-
 impl fmt::Display for Breach {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

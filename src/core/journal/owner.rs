@@ -135,12 +135,7 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// `seed` is random, and different for each owner.
-    pub fn new(settings: OwnerSettings, seed: u64) -> Owner {
-        Owner::with_rules(settings, seed, JournalRules::default())
-    }
-
-    /// Creates an owner with weakened rules, for tests.
+    /// Creates an owner with weakened rules, for tests. `seed` is random, and different for each owner.
     #[doc(hidden)]
     pub fn with_rules(settings: OwnerSettings, seed: u64, rules: JournalRules) -> Owner {
         let view = PartitionView::new(settings.namespace, rules);

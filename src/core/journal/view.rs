@@ -74,8 +74,7 @@ pub struct DamagedBlob {
 impl fmt::Display for DamagedBlob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let DamagedBlob { role, blob } = self;
-        let BlobId { unique, number } = blob;
-        write!(f, "blob {unique:016x}|{number} ({role}) is absent or damaged")
+        write!(f, "blob {blob} ({role}) is absent or damaged")
     }
 }
 

@@ -132,13 +132,9 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Refusal::Key(key) => write!(f, "key {key} is of a version that this program does not read"),
-            Refusal::Seal { id, error } => write!(f, "seal {}|{}: {error}", id.session, id.number),
+            Refusal::Seal { id, error } => write!(f, "seal {id}: {error}"),
             Refusal::Identity { id, difference } => {
-                write!(
-                    f,
-                    "seal {}|{} is of another log: {difference}",
-                    id.session, id.number
-                )
+                write!(f, "seal {id} is of another log: {difference}")
             }
             Refusal::Damage(damage) => damage.fmt(f),
             Refusal::TooLarge { n_bytes } => write!(

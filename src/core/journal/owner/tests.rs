@@ -8,6 +8,7 @@ use crate::journal::fixture::{header, identity, roles, state};
 use crate::journal::identity::LogDifference;
 use crate::journal::key::{Namespace, RecordKey, SealId, Session};
 use crate::journal::record::{Claim, RecordError, Seal};
+use crate::journal::rules::JournalRules;
 
 mod loss;
 
@@ -39,7 +40,7 @@ impl Desk {
             still_ms: 5_000,
         };
         Desk {
-            owner: Owner::new(settings, seed),
+            owner: Owner::with_rules(settings, seed, JournalRules::default()),
             now_ms: 1_000_000,
             end: 0,
         }
