@@ -50,7 +50,7 @@ use self::commits::Commits;
 use self::inspections::Inspections;
 use self::membership::Membership;
 use self::pace::ShardPace;
-use self::pair::{Flow, PartitionLog};
+use self::pair::Flow;
 use self::pair_feed::{FeedClosed, PairFeed};
 use self::phase::Phase;
 use self::report::WorkerReport;
@@ -457,8 +457,8 @@ impl Worker {
 
     fn commit(&mut self) {
         let positions = self.shards.pairs().flat_map(|(partition, pair)| {
-            let of_log = move |log: &PartitionLog| ((log.side, partition), log.position);
-            pair.logs.iter().map(of_log)
+            pair.positions()
+                .map(move |(side, position)| ((side, partition), position))
         });
         let moved = self.commits.moved(positions);
         if !moved.is_empty() {

@@ -207,20 +207,16 @@ impl Worker {
         if !self.shards.phase(partition).is_some_and(Phase::is_restored) {
             return;
         }
-        let catalogue = self.catalogue.clone();
-        let mut continues = false;
-        self.shards.change(partition, |phase| {
-            let mut phase = phase;
-            if let Some(pair) = phase.pair_mut() {
-                let gave_up = pair.give_up_copies(logs);
-                if let Some(catalogue) = catalogue.filter(|_| gave_up) {
-                    pair.tracker.set_catalogue(catalogue);
-                }
-                continues = gave_up && pair.is_within(logs);
-            }
-            phase
-        });
-        if continues {
+        let Some(pair) = self.shards.known_mut(partition) else {
+            return;
+        };
+        if !pair.give_up_copies(logs) {
+            return;
+        }
+        if let Some(catalogue) = &self.catalogue {
+            pair.tracker.set_catalogue(Arc::clone(catalogue));
+        }
+        if pair.is_within(logs) {
             let topic = self.setup.topic(Side::Served);
             warn!(
                 partition,
@@ -278,7 +274,7 @@ impl Worker {
             if !pair.tracker.is_replaying() {
                 continue;
             }
-            let reached: Vec<(Side, i64)> = pair.logs.iter().map(|log| (log.side, log.position)).collect();
+            let reached: Vec<(Side, i64)> = pair.positions().collect();
             for (side, position) in reached {
                 pair.tracker.reached(side, position);
                 // The digest of the replayed events differs from the stored one.
@@ -371,8 +367,10 @@ impl Worker {
 
     fn commit_for(&mut self, partition: PairId, number: u64) {
         let pair = self.shards.phase(partition).and_then(Phase::pair);
-        let logs = pair.iter().flat_map(|pair| &pair.logs);
-        let positions = logs.map(|log| ((log.side, partition), log.position)).collect();
+        let positions = pair.into_iter().flat_map(Pair::positions);
+        let positions = positions
+            .map(|(side, position)| ((side, partition), position))
+            .collect();
         self.orders.push(Order::Ask(Question::Commit {
             epoch: self.questions.epoch(),
             pair: partition,
@@ -399,7 +397,7 @@ impl Worker {
 impl Pair {
     /// Takes a checkpoint, unless the pair is still replaying its logs.
     fn checkpoint(&mut self) -> Option<Checkpoint> {
-        let positions: Vec<(Side, i64)> = self.logs.iter().map(|log| (log.side, log.position)).collect();
+        let positions: Vec<(Side, i64)> = self.positions().collect();
         self.tracker.checkpoint(&positions)
     }
 

@@ -49,8 +49,7 @@ impl StoredPairs {
         if !pair.tracker.is_replaying() {
             return None;
         }
-        let positions = pair.logs.iter().map(|log| (log.side, log.position));
-        Some(reading_again(partition, &own.counted, positions))
+        Some(reading_again(partition, &own.counted, pair.positions()))
     }
 }
 
