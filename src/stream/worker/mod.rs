@@ -328,7 +328,7 @@ impl Worker {
     /// Adds settled lists to their ledgers, an equal share for each pair that is being read. Lists of a paused pair wait until
     /// it is read again.
     fn settle(&mut self) {
-        let waiting = |pair: &pair::Pair| pair.tracker.has_settled();
+        let waiting = |pair: &pair::Pair| pair.engine().has_settled();
         let n_waiting = self.shards.pairs().filter(|(_, pair)| waiting(pair)).count();
         for (_, pair) in self.shards.pairs_mut().filter(|(_, pair)| waiting(pair)) {
             pair.tracker.settle(SETTLE_A_ROUND / n_waiting + 1);

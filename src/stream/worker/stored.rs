@@ -55,7 +55,7 @@ impl StoredPairs {
     /// once enough is stored. A replaying pair never pauses: nothing settles during the replay, and no state can be stored
     /// before it ends.
     pub fn must_wait(&mut self, partition: PairId, pair: &Pair, room_bytes: u64) -> bool {
-        self.door.is_full(partition, room_bytes) && !pair.tracker.is_replaying()
+        self.door.is_full(partition, room_bytes) && !pair.engine().is_replaying()
     }
 
     /// Returns the facts about a pair that has just started without stored state.
@@ -271,14 +271,14 @@ impl Worker {
     pub(super) fn replay(&mut self) {
         let mut others = Vec::new();
         for (partition, pair) in self.shards.pairs_mut() {
-            if !pair.tracker.is_replaying() {
+            if !pair.engine().is_replaying() {
                 continue;
             }
             let reached: Vec<(Side, i64)> = pair.positions().collect();
             for (side, position) in reached {
                 pair.tracker.reached(side, position);
                 // The digest of the replayed events differs from the stored one.
-                if pair.tracker.replayed(side) == Some(Replayed::Other) {
+                if pair.engine().replayed(side) == Some(Replayed::Other) {
                     others.push((partition, side));
                 }
             }

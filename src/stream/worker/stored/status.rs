@@ -46,7 +46,7 @@ impl StoredPairs {
     /// Describes the wait until the logs of a pair have been replayed up to the counted positions.
     pub fn reading_again(&self, partition: PairId, pair: &Pair) -> Option<String> {
         let own = pair.stored.as_ref()?;
-        if !pair.tracker.is_replaying() {
+        if !pair.engine().is_replaying() {
             return None;
         }
         Some(reading_again(partition, &own.counted, pair.positions()))
