@@ -1,6 +1,6 @@
 //! Schedule of the questions for the end of one partition of the state topic, for the keeper and for tools.
 
-use abgauge_core::journal::LogEvent;
+use abgauge_core::journal::PartitionEvent;
 
 /// Pause if something waits for an end but nothing new was read, ms.
 const ASK_SOON_MS: i64 = 100;
@@ -30,13 +30,15 @@ impl EndQuestions {
     }
 
     /// Notes an event of the partition.
-    pub fn note(&mut self, event: &LogEvent<'_>) {
+    pub fn note(&mut self, event: &PartitionEvent<'_>) {
         match event {
-            LogEvent::Record { .. } => self.is_read_on = true,
-            LogEvent::End { .. } | LogEvent::Quiet { .. } => (self.is_asked, self.is_new) = (false, false),
+            PartitionEvent::Record { .. } => self.is_read_on = true,
+            PartitionEvent::End(_) | PartitionEvent::Quiet(_) => {
+                (self.is_asked, self.is_new) = (false, false)
+            }
             // All records will be read again, so the open question is void.
-            LogEvent::StartOver { .. } => (self.is_asked, self.is_read_on) = (false, true),
-            _ => {}
+            PartitionEvent::StartOver => (self.is_asked, self.is_read_on) = (false, true),
+            PartitionEvent::Begins(_) | PartitionEvent::Acknowledged(_) => {}
         }
     }
 

@@ -3,7 +3,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use abgauge_core::journal::{BlockedOperation, Hindrance, LogEvent};
+use abgauge_core::journal::{BlockedOperation, Hindrance, LogEvent, PartitionEvent};
 
 /// Time between two log lines about a lasting fault, ms.
 const AGAIN_MS: i64 = 60_000;
@@ -34,9 +34,10 @@ impl Faults {
     /// be logged.
     pub fn note<'a>(&self, event: &'a LogEvent<'_>, now_ms: i64) -> Option<&'a str> {
         let (operation, hindrance) = match event {
-            LogEvent::End { .. } => (Operation::Asking, None),
-            LogEvent::Record { .. } => (Operation::Reading, None),
-            LogEvent::Acknowledged { .. } => (Operation::Writing, None),
+            LogEvent::Partition(_, PartitionEvent::End(_)) => (Operation::Asking, None),
+            LogEvent::Partition(_, PartitionEvent::Record { .. }) => (Operation::Reading, None),
+            LogEvent::Partition(_, PartitionEvent::Acknowledged(_)) => (Operation::Writing, None),
+            LogEvent::Partition(..) => return None,
             LogEvent::Fault { message, .. } => return self.put(Operation::Asking, message, false, now_ms),
             LogEvent::Hindered(BlockedOperation::Reading, hindrance) => {
                 (Operation::Reading, hindrance.as_ref())
@@ -44,7 +45,6 @@ impl Faults {
             LogEvent::Hindered(BlockedOperation::Writing, hindrance) => {
                 (Operation::Writing, hindrance.as_ref())
             }
-            LogEvent::Quiet { .. } | LogEvent::Begins { .. } | LogEvent::StartOver { .. } => return None,
         };
         let Some(Hindrance {
             message,

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
-use abgauge_core::journal::{Inventory, Log, LogEvent, Namespace, NamespaceContents, RecordKey};
+use abgauge_core::journal::{
+    Inventory, Log, LogEvent, Namespace, NamespaceContents, PartitionEvent, RecordKey,
+};
 
 use super::end_questions::EndQuestions;
 use super::faults::Faults;
@@ -143,10 +145,9 @@ impl<L: Log> TopicReader<L> {
         self.log.poll(WAIT_MS, &mut |event| {
             // Errors report the faults, so they are not logged.
             faults.note(&event, 0);
-            let of = event
-                .partition()
-                .and_then(|partition| partitions.get_mut(&partition));
-            if let Some(partition) = of {
+            if let LogEvent::Partition(number, event) = event
+                && let Some(partition) = partitions.get_mut(&number)
+            {
                 partition.take(&event, faults);
             }
         });
@@ -202,25 +203,25 @@ impl<L: Log> TopicReader<L> {
 }
 
 impl ReadPartition {
-    fn take(&mut self, event: &LogEvent<'_>, faults: &Faults) {
+    fn take(&mut self, event: &PartitionEvent<'_>, faults: &Faults) {
         self.questions.note(event);
         match *event {
-            LogEvent::Record {
+            PartitionEvent::Record {
                 key,
                 value,
                 written_ms,
                 ..
             } => self.inventory.take(key, value, written_ms),
             // If a record was read since the question, the question is asked again.
-            LogEvent::End { question, .. } => self.is_at_end |= self.inventory.is_end(question),
+            PartitionEvent::End(question) => self.is_at_end |= self.inventory.is_end(question),
             // A partition that may not be read is quiet, too, but its records are not missing.
-            LogEvent::Quiet { .. } => self.is_at_end |= !faults.is_forbidden(),
-            LogEvent::StartOver { .. } => {
+            PartitionEvent::Quiet(_) => self.is_at_end |= !faults.is_forbidden(),
+            PartitionEvent::StartOver => {
                 self.inventory.start_over();
                 self.is_at_end = false;
             }
             // A later start of the log does not matter: the topic is read only once, from its first record.
-            _ => {}
+            PartitionEvent::Begins(_) | PartitionEvent::Acknowledged(_) => {}
         }
     }
 }
@@ -255,10 +256,7 @@ mod tests {
                 take(reason);
             }
             if let Some(question) = self.question.take() {
-                take(LogEvent::Quiet {
-                    partition: 0,
-                    question,
-                });
+                take(LogEvent::Partition(0, PartitionEvent::Quiet(question)));
             }
         }
 

@@ -14,8 +14,8 @@ pub trait Log {
         let _ = partition;
     }
 
-    /// Asks where a partition ends: now, not earlier. [`LogEvent::End`] or [`LogEvent::StartOver`] is the answer, if there is
-    /// one; a later question replaces an earlier one.
+    /// Asks where a partition ends: now, not earlier. [`PartitionEvent::End`] or [`PartitionEvent::StartOver`] is the answer, if
+    /// there is one; a later question replaces an earlier one.
     fn ask(&mut self, partition: i32, question: EndQuestion);
 
     /// Appends; without a value, a tombstone. It may land late, twice or never. Only an acknowledged value is
@@ -31,27 +31,9 @@ pub trait Log {
 }
 
 /// Event of the state topic.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum LogEvent<'a> {
-    /// The next record; a tombstone has no value.
-    Record {
-        partition: i32,
-        offset: i64,
-        key: &'a [u8],
-        value: Option<&'a [u8]>,
-        /// The time that the log has for it, Unix ms, if it has one. No rule reads it.
-        written_ms: Option<i64>,
-    },
-    /// Everything below the end that this question asked for has been read.
-    End { partition: i32, question: EndQuestion },
-    /// The question was answered, but for a long time nothing came although records are missing below the end.
-    Quiet { partition: i32, question: EndQuestion },
-    /// The log now begins at this offset, later than before: retention or an operator has deleted records.
-    Begins { partition: i32, offset: i64 },
-    /// The end lies before the read position, or the next record is gone. All records come again from the first one on.
-    StartOver { partition: i32 },
-    /// The append of this key and value is acknowledged by all replicas in sync.
-    Acknowledged { partition: i32, key: RecordKey },
+    Partition(i32, PartitionEvent<'a>),
     /// Problem with asking the log for an end, as text for the operator. The log keeps trying.
     Fault {
         message: String,
@@ -62,19 +44,28 @@ pub enum LogEvent<'a> {
     Hindered(BlockedOperation, Option<Hindrance>),
 }
 
-impl LogEvent<'_> {
-    /// Returns the partition that it concerns, if it concerns only one.
-    pub fn partition(&self) -> Option<i32> {
-        match self {
-            LogEvent::Record { partition, .. }
-            | LogEvent::End { partition, .. }
-            | LogEvent::Quiet { partition, .. }
-            | LogEvent::Begins { partition, .. }
-            | LogEvent::StartOver { partition }
-            | LogEvent::Acknowledged { partition, .. } => Some(*partition),
-            LogEvent::Fault { .. } | LogEvent::Hindered(..) => None,
-        }
-    }
+/// Event of one partition of the state topic.
+#[derive(Debug, PartialEq, Eq)]
+pub enum PartitionEvent<'a> {
+    /// The next record; a tombstone has no value.
+    Record {
+        offset: i64,
+        key: &'a [u8],
+        value: Option<&'a [u8]>,
+        /// The time that the log has for it, Unix ms, if it has one. No rule reads it.
+        written_ms: Option<i64>,
+    },
+    /// Everything below the end that this question asked for has been read.
+    End(EndQuestion),
+    /// The question was answered, but for a long time nothing came although records are missing below the end. This does not
+    /// count as an end, but allows a claim.
+    Quiet(EndQuestion),
+    /// The log now begins at this offset, later than before: retention or an operator has deleted the earlier records.
+    Begins(i64),
+    /// The end lies before the read position, or the next record is gone. All records come again from the first one on.
+    StartOver,
+    /// The append of this key and value is acknowledged by all replicas in sync. A failed append counts as unanswered.
+    Acknowledged(RecordKey),
 }
 
 /// Problem with reading or writing.
@@ -109,9 +100,8 @@ const QUIET_MS: i64 = 10_000;
 
 /// Read position in a partition and the end that was asked for, shared by all implementations of [`Log`]. Its methods return the
 /// event to hand over, if any: an end, quiet, or a restart.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Cursor {
-    partition: i32,
     progress: LogProgress,
     asked: Option<Asked>,
     /// Time of the last sign of progress.
@@ -129,16 +119,6 @@ struct Asked {
 }
 
 impl Cursor {
-    pub fn new(partition: i32) -> Cursor {
-        Cursor {
-            partition,
-            progress: LogProgress::default(),
-            asked: None,
-            received_ms: 0,
-            begin: None,
-        }
-    }
-
     pub fn progress(&self) -> LogProgress {
         self.progress
     }
@@ -159,14 +139,17 @@ impl Cursor {
     }
 
     /// The partition ended there when it was asked with this question.
-    pub fn answer(&mut self, question: EndQuestion, end: i64, now_ms: i64) -> Option<LogEvent<'static>> {
+    pub fn answer(
+        &mut self,
+        question: EndQuestion,
+        end: i64,
+        now_ms: i64,
+    ) -> Option<PartitionEvent<'static>> {
         let asked = self.asked.as_mut().filter(|asked| asked.question == question)?;
         // The log is shorter than what had been read at the time of the question: it was truncated or replaced. Later
         // reads prove nothing, since those records may have been appended after the end was determined.
         if end < asked.position {
-            return Some(LogEvent::StartOver {
-                partition: self.partition,
-            });
+            return Some(PartitionEvent::StartOver);
         }
         asked.end = Some(end);
         // The same end as before is not a sign of progress.
@@ -177,38 +160,32 @@ impl Cursor {
     }
 
     /// A record was handed over: the next one is at this offset, or behind it.
-    pub fn read(&mut self, next: i64, n_bytes: u64, now_ms: i64) -> Option<LogEvent<'static>> {
+    pub fn read(&mut self, next: i64, n_bytes: u64, now_ms: i64) -> Option<PartitionEvent<'static>> {
         self.progress.n_bytes += n_bytes;
         self.reach(next, now_ms)
     }
 
     /// Moves the read position forward: all records below `next` have been read or do not exist.
-    pub fn reach(&mut self, next: i64, now_ms: i64) -> Option<LogEvent<'static>> {
+    pub fn reach(&mut self, next: i64, now_ms: i64) -> Option<PartitionEvent<'static>> {
         // Compaction leaves gaps, so the position may jump. It moves back only through `start_over`.
         self.progress.position = self.progress.position.max(next);
         self.received_ms = now_ms;
         self.look()
     }
 
-    fn look(&mut self) -> Option<LogEvent<'static>> {
+    fn look(&mut self) -> Option<PartitionEvent<'static>> {
         let position = self.progress.position;
         let is_there = |asked: &mut Asked| asked.end.is_some_and(|end| end <= position);
         // Taking the question reports each end once.
         let Asked { question, .. } = self.asked.take_if(is_there)?;
-        Some(LogEvent::End {
-            partition: self.partition,
-            question,
-        })
+        Some(PartitionEvent::End(question))
     }
 
-    pub fn look_at_the_clock(&mut self, now_ms: i64) -> Option<LogEvent<'static>> {
+    pub fn look_at_the_clock(&mut self, now_ms: i64) -> Option<PartitionEvent<'static>> {
         // Without an answer nothing is known to be missing: the brokers may be down, which is not quiet.
         let is_quiet = |asked: &mut Asked| asked.end.is_some() && now_ms - self.received_ms >= QUIET_MS;
         let Asked { question, .. } = self.asked.take_if(is_quiet)?;
-        Some(LogEvent::Quiet {
-            partition: self.partition,
-            question,
-        })
+        Some(PartitionEvent::Quiet(question))
     }
 
     /// Restarts from the first record. Bytes already counted stay counted.
@@ -229,16 +206,13 @@ mod tests {
         PartitionView::new(Namespace::of("fingerprint", "group"), JournalRules::default()).question(asked_ms)
     }
 
-    fn end(asked_ms: i64) -> Option<LogEvent<'static>> {
-        Some(LogEvent::End {
-            partition: 0,
-            question: question(asked_ms),
-        })
+    fn end(asked_ms: i64) -> Option<PartitionEvent<'static>> {
+        Some(PartitionEvent::End(question(asked_ms)))
     }
 
     #[test]
     fn reaches_the_end_once_everything_below_it_is_read() {
-        let mut cursor = Cursor::new(0);
+        let mut cursor = Cursor::default();
         cursor.ask(question(1));
         assert_eq!(cursor.answer(question(1), 7, 0), None);
         assert_eq!(cursor.read(6, 100, 0), None);
@@ -254,14 +228,14 @@ mod tests {
 
     #[test]
     fn an_end_already_read_is_reached_with_the_answer() {
-        let mut cursor = Cursor::new(0);
+        let mut cursor = Cursor::default();
         cursor.ask(question(1));
         assert_eq!(cursor.answer(question(1), 0, 0), end(1));
     }
 
     #[test]
     fn ignores_the_answer_to_an_earlier_question() {
-        let mut cursor = Cursor::new(0);
+        let mut cursor = Cursor::default();
         cursor.ask(question(1));
         cursor.ask(question(2));
         assert_eq!(cursor.answer(question(1), 0, 0), None);
@@ -271,16 +245,13 @@ mod tests {
     /// Records read since the question do not cause a restart.
     #[test]
     fn starts_over_if_the_end_is_before_the_read_position() {
-        let mut cursor = Cursor::new(0);
+        let mut cursor = Cursor::default();
         cursor.reach(8, 0);
         cursor.ask(question(1));
         cursor.reach(9, 0);
         assert_eq!(cursor.answer(question(1), 8, 0), end(1));
         cursor.ask(question(2));
-        assert_eq!(
-            cursor.answer(question(2), 8, 0),
-            Some(LogEvent::StartOver { partition: 0 })
-        );
+        assert_eq!(cursor.answer(question(2), 8, 0), Some(PartitionEvent::StartOver));
         cursor.start_over();
         cursor.ask(question(3));
         assert_eq!(cursor.answer(question(3), 8, 0), None);
@@ -289,7 +260,7 @@ mod tests {
 
     #[test]
     fn reports_when_the_start_of_the_log_moves() {
-        let mut cursor = Cursor::new(0);
+        let mut cursor = Cursor::default();
         let moves = [0, 0, 7, 3, 7, 8].map(|offset| cursor.begins(offset));
         assert_eq!(moves, [true, false, true, false, false, true]);
         cursor.start_over();
@@ -298,7 +269,7 @@ mod tests {
 
     #[test]
     fn reports_quiet_if_missing_records_do_not_arrive() {
-        let mut cursor = Cursor::new(0);
+        let mut cursor = Cursor::default();
         cursor.ask(question(1));
         assert_eq!(cursor.look_at_the_clock(2 * QUIET_MS), None, "no answer");
         cursor.answer(question(1), 7, 0);
@@ -309,10 +280,7 @@ mod tests {
         assert_eq!(cursor.look_at_the_clock(QUIET_MS + 4), None);
         assert_eq!(
             cursor.look_at_the_clock(QUIET_MS + 5),
-            Some(LogEvent::Quiet {
-                partition: 0,
-                question: question(2),
-            })
+            Some(PartitionEvent::Quiet(question(2)))
         );
     }
 }

@@ -2,8 +2,8 @@
 //! has been assigned here.
 
 use abgauge_core::journal::{
-    EndQuestion, JournalRules, LogEvent, LogProgress, Namespace, Onlooker, Owner, OwnerCommand, OwnerInput,
-    OwnerSettings, PartitionView, Refusal, Sealed,
+    EndQuestion, JournalRules, LogProgress, Namespace, Onlooker, Owner, OwnerCommand, OwnerInput,
+    OwnerSettings, PartitionEvent, PartitionView, Refusal, Sealed,
 };
 
 use super::pair::KeptPair;
@@ -66,28 +66,30 @@ impl FollowedPartition {
     }
 
     /// Takes an event of the partition.
-    pub fn take(&mut self, now_ms: i64, event: LogEvent<'_>) -> Vec<OwnerCommand> {
+    pub fn take(&mut self, now_ms: i64, event: PartitionEvent<'_>) -> Vec<OwnerCommand> {
         self.questions.note(&event);
-        if let LogEvent::StartOver { .. } = event {
+        if event == PartitionEvent::StartOver {
             self.onlooker.start_over();
         }
-        let input = OwnerInput::of(event);
-        input.map_or_else(Vec::new, |input| self.step(now_ms, input))
-    }
-
-    /// Passes an input on to the owner. Without one, the view takes the inputs of the log.
-    pub fn step(&mut self, now_ms: i64, input: OwnerInput<'_>) -> Vec<OwnerCommand> {
         let view = match &mut self.reader {
             Reader::View(view) => view,
-            Reader::Pair(pair) => return pair.owner.step(now_ms, input),
+            Reader::Pair(pair) => return pair.owner.step(now_ms, OwnerInput::Log(event)),
         };
-        match input {
-            OwnerInput::Record { offset, key, value } => _ = view.take_at(offset, key, value),
-            OwnerInput::Begins(offset) => view.starts_at(offset),
-            OwnerInput::StartOver => view.start_over(),
-            _ => {}
+        match event {
+            PartitionEvent::Record {
+                offset, key, value, ..
+            } => _ = view.take_at(offset, key, value),
+            PartitionEvent::Begins(offset) => view.starts_at(offset),
+            PartitionEvent::StartOver => view.start_over(),
+            PartitionEvent::End(_) | PartitionEvent::Quiet(_) | PartitionEvent::Acknowledged(_) => {}
         }
         Vec::new()
+    }
+
+    /// Passes another input on to the owner, if there is one.
+    pub fn step(&mut self, now_ms: i64, input: OwnerInput<'_>) -> Vec<OwnerCommand> {
+        let pair = self.pair_mut();
+        pair.map_or_else(Vec::new, |pair| pair.owner.step(now_ms, input))
     }
 
     /// Returns the state that is newly current at an end.

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 
 use abgauge_core::journal::{
-    EndQuestion, Log, LogEvent, LogProgress, OwnerCommand, OwnerInput, OwnerStatus, RecordKey, SharedBytes,
+    EndQuestion, Log, LogEvent, LogProgress, OwnerCommand, OwnerInput, OwnerStatus, PartitionEvent,
+    RecordKey, SharedBytes,
 };
 use abgauge_core::ledger::PairId;
 use tracing::warn;
@@ -364,7 +365,7 @@ impl KeeperState {
         }
         // What concerns only partitions without an owner proves nothing about the others.
         let concerns_owners = match &event {
-            LogEvent::End { partition, .. } => kept_pair(&mut self.partitions, *partition).is_some(),
+            LogEvent::Partition(id, PartitionEvent::End(_)) => kept_pair(&mut self.partitions, *id).is_some(),
             LogEvent::Fault { of_owners, .. } => *of_owners,
             _ => true,
         };
@@ -372,17 +373,17 @@ impl KeeperState {
         if let Some(message) = message.flatten() {
             warn!("the state topic: {message}");
         }
-        self.detect_conflicts(&event);
-        let Some(partition) = event.partition() else {
+        let LogEvent::Partition(id, event) = event else {
             return;
         };
+        self.detect_conflicts(id, &event);
         let question = match event {
-            LogEvent::End { question, .. } => Some(question),
+            PartitionEvent::End(question) => Some(question),
             _ => None,
         };
-        self.act(partition, |of, now_ms| of.take(now_ms, event));
+        self.act(id, |of, now_ms| of.take(now_ms, event));
         if let Some(question) = question {
-            self.publish_state(partition, question);
+            self.publish_state(id, question);
         }
     }
 
@@ -400,9 +401,8 @@ impl KeeperState {
         }
     }
 
-    fn detect_conflicts(&mut self, event: &LogEvent<'_>) {
-        let LogEvent::Record {
-            partition,
+    fn detect_conflicts(&mut self, id: PairId, event: &PartitionEvent<'_>) {
+        let PartitionEvent::Record {
             key,
             value,
             written_ms,
@@ -412,7 +412,7 @@ impl KeeperState {
             return;
         };
         let read = ReadRecord {
-            pair: *partition,
+            pair: id,
             key,
             value: *value,
             written_ms: *written_ms,

@@ -11,7 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use abgauge_core::journal::{
-    BlockedOperation, Cursor, EndQuestion, Log, LogEvent, LogProgress, Namespace, RecordKey, SharedBytes,
+    BlockedOperation, Cursor, EndQuestion, Log, LogEvent, LogProgress, Namespace, PartitionEvent, RecordKey,
+    SharedBytes,
 };
 use anyhow::Context as _;
 use rdkafka::consumer::Consumer as _;
@@ -121,16 +122,16 @@ impl StateLog {
     }
 
     /// Restarts a partition from its first record.
-    fn start_over(&mut self, partition: i32) -> Option<LogEvent<'static>> {
+    fn start_over(&mut self, partition: i32) -> Option<PartitionEvent<'static>> {
         self.followers.get_mut(&partition)?.start_over();
         self.starting.insert(partition);
-        Some(LogEvent::StartOver { partition })
+        Some(PartitionEvent::StartOver)
     }
 
     fn take_answers(&mut self, take: &mut dyn FnMut(LogEvent<'_>)) {
         let now_ms = self.clock.steady_ms();
         while let Some((answer, of_owners)) = self.next_answer() {
-            let happening = match answer {
+            match answer {
                 Ok(PartitionEnd {
                     partition,
                     question,
@@ -138,20 +139,20 @@ impl StateLog {
                     end,
                 }) => {
                     let cursor = self.followers.get_mut(&partition);
-                    cursor.and_then(|cursor| {
+                    let event = cursor.and_then(|cursor| {
                         // Reported before the end, so that an owner notices lost records at that end.
                         if let Some(offset) = begin.filter(|begin| cursor.begins(*begin)) {
-                            take(LogEvent::Begins { partition, offset });
+                            take(LogEvent::Partition(partition, PartitionEvent::Begins(offset)));
                         }
                         cursor.answer(question, end, now_ms)
-                    })
+                    });
+                    self.hand_over(partition, event, take);
                 }
-                Err(error) => Some(match fault(&error, "", self.topic()) {
+                Err(error) => take(match fault(&error, "", self.topic()) {
                     LogEvent::Fault { message, .. } => LogEvent::Fault { message, of_owners },
                     other => other,
                 }),
-            };
-            self.hand_over(happening, take);
+            }
         }
     }
 
@@ -161,12 +162,19 @@ impl StateLog {
         of_owners.or_else(|| Some((self.ends.answers().next()?, false)))
     }
 
-    fn hand_over(&mut self, happening: Option<LogEvent<'static>>, take: &mut dyn FnMut(LogEvent<'_>)) {
-        let happening = match happening {
-            Some(LogEvent::StartOver { partition }) => self.start_over(partition),
+    fn hand_over(
+        &mut self,
+        partition: i32,
+        event: Option<PartitionEvent<'static>>,
+        take: &mut dyn FnMut(LogEvent<'_>),
+    ) {
+        let event = match event {
+            Some(PartitionEvent::StartOver) => self.start_over(partition),
             other => other,
         };
-        happening.into_iter().for_each(take);
+        if let Some(event) = event {
+            take(LogEvent::Partition(partition, event));
+        }
     }
 
     fn take_messages(&mut self, wait_ms: u64, take: &mut dyn FnMut(LogEvent<'_>)) {
@@ -180,12 +188,7 @@ impl StateLog {
                 None => self.take_record(&message, take),
                 Some(code) => {
                     self.note_end(code, take);
-                    let happening = self.take_error(&message, code);
-                    if matches!(happening, Some(LogEvent::Hindered(..))) {
-                        self.is_unread = true;
-                        self.failed.insert(partition);
-                    }
-                    self.hand_over(happening, take);
+                    self.take_error(&message, code, take);
                 }
             }
         }
@@ -216,37 +219,47 @@ impl StateLog {
     fn take_record(&mut self, message: &QueuedMessage, take: &mut dyn FnMut(LogEvent<'_>)) {
         let (partition, now_ms) = (message.partition(), self.clock.steady_ms());
         let (key, value) = (message.key().unwrap_or_default(), message.payload());
-        take(LogEvent::Record {
-            partition,
+        let record = PartitionEvent::Record {
             offset: message.offset(),
             key,
             value,
             written_ms: message.timestamp_ms(),
-        });
+        };
+        take(LogEvent::Partition(partition, record));
         let n_bytes = key.len() + value.map_or(0, <[u8]>::len);
         // The end comes after the records below it, as `Log` requires.
         let cursor = self.followers.get_mut(&partition);
-        let happening = cursor.and_then(|cursor| cursor.read(message.offset() + 1, n_bytes as u64, now_ms));
-        self.hand_over(happening, take);
+        let event = cursor.and_then(|cursor| cursor.read(message.offset() + 1, n_bytes as u64, now_ms));
+        self.hand_over(partition, event, take);
     }
 
-    fn take_error(&mut self, message: &QueuedMessage, code: RDKafkaErrorCode) -> Option<LogEvent<'static>> {
+    fn take_error(
+        &mut self,
+        message: &QueuedMessage,
+        code: RDKafkaErrorCode,
+        take: &mut dyn FnMut(LogEvent<'_>),
+    ) {
         let partition = message.partition();
-        match code {
+        let event = match code {
             RDKafkaErrorCode::PartitionEOF => {
                 let now_ms = self.clock.steady_ms();
-                let cursor = self.followers.get_mut(&partition)?;
-                cursor.reach(message.offset(), now_ms)
+                let cursor = self.followers.get_mut(&partition);
+                cursor.and_then(|cursor| cursor.reach(message.offset(), now_ms))
             }
             RDKafkaErrorCode::AutoOffsetReset
             | RDKafkaErrorCode::OffsetOutOfRange
-            | RDKafkaErrorCode::LogTruncation => Some(LogEvent::StartOver { partition }),
-            code => Some(unread(
-                &KafkaError::MessageConsumption(code),
-                &message.reason(),
-                self.topic(),
-            )),
-        }
+            | RDKafkaErrorCode::LogTruncation => Some(PartitionEvent::StartOver),
+            code => {
+                let error = KafkaError::MessageConsumption(code);
+                let fault = unread(&error, &message.reason(), self.topic());
+                if matches!(fault, LogEvent::Hindered(..)) {
+                    self.is_unread = true;
+                    self.failed.insert(partition);
+                }
+                return take(fault);
+            }
+        };
+        self.hand_over(partition, event, take);
     }
 
     fn take_complaints(&mut self, take: &mut dyn FnMut(LogEvent<'_>)) {
@@ -260,7 +273,7 @@ impl StateLog {
             None => None,
         };
         if let Some(partition) = strayed {
-            self.hand_over(Some(LogEvent::StartOver { partition }), take);
+            self.hand_over(partition, Some(PartitionEvent::StartOver), take);
         }
         while let Some(note) = self.client.context().pop() {
             // It joins no group, so nothing else is noted.
@@ -272,8 +285,10 @@ impl StateLog {
 
     fn look_at_the_clock(&mut self, take: &mut dyn FnMut(LogEvent<'_>)) {
         let now_ms = self.clock.steady_ms();
-        for cursor in self.followers.values_mut() {
-            cursor.look_at_the_clock(now_ms).into_iter().for_each(&mut *take);
+        for (partition, cursor) in &mut self.followers {
+            if let Some(event) = cursor.look_at_the_clock(now_ms) {
+                take(LogEvent::Partition(*partition, event));
+            }
         }
     }
 }
@@ -281,7 +296,7 @@ impl StateLog {
 impl Log for StateLog {
     fn follow(&mut self, partition: i32) {
         if let Entry::Vacant(place) = self.followers.entry(partition) {
-            place.insert(Cursor::new(partition));
+            place.insert(Cursor::default());
             self.starting.insert(partition);
         }
     }

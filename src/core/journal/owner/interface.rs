@@ -7,9 +7,9 @@ use std::sync::Arc;
 use crate::journal::content::{Role, SharedBytes, State};
 use crate::journal::identity::{LogDifference, LogIdentity};
 use crate::journal::key::{Namespace, RecordKey, SealId, Session};
-use crate::journal::log::LogEvent;
+use crate::journal::log::PartitionEvent;
 use crate::journal::record::{Claim, MAX_RECORD_BYTES, RecordError, Seal};
-use crate::journal::view::{DamagedBlob, EndQuestion};
+use crate::journal::view::DamagedBlob;
 
 /// Settings of an owner.
 #[derive(Debug, Clone)]
@@ -35,48 +35,15 @@ pub enum OwnerInput<'a> {
     Revoked,
     /// The memory of the pair is gone. The next claim rebuilds it from the stored state.
     Forgotten,
-    /// The next record of the state partition; a tombstone has no value.
-    Record {
-        offset: i64,
-        key: &'a [u8],
-        value: Option<&'a [u8]>,
-    },
-    /// The log of the state partition now begins at this offset; earlier records are gone.
-    Begins(i64),
-    /// Everything below the end of the state partition has been read. The [`Owner`](super::Owner) issued this question when the
-    /// end was asked for.
-    End(EndQuestion),
-    /// The end was asked for with this question, but records below it do not come. This does not count as an end, but allows a
-    /// claim.
-    Quiet(EndQuestion),
-    /// The append of this key is acknowledged by all replicas in sync. A failed append counts as unanswered.
-    Acknowledged(RecordKey),
+    /// An event of the state partition. The [`Owner`](super::Owner) issued the question of an end when the end was asked for.
+    Log(PartitionEvent<'a>),
     /// The memory of the pair at a batch border.
     State(State),
     /// Answer to a [`OwnerCommand::Commit`]: whether the group knows this member and its generation. Any other failure is not an
     /// answer.
     Committed { number: u64, is_known: bool },
-    /// The end of the state partition lies before the read position, so it is read again from its first record.
-    StartOver,
     /// Time has passed.
     Tick,
-}
-
-impl OwnerInput<'_> {
-    /// Returns the input for an event of its partition. A fault of the log is none.
-    pub fn of(event: LogEvent<'_>) -> Option<OwnerInput<'_>> {
-        Some(match event {
-            LogEvent::Record {
-                offset, key, value, ..
-            } => OwnerInput::Record { offset, key, value },
-            LogEvent::End { question, .. } => OwnerInput::End(question),
-            LogEvent::Quiet { question, .. } => OwnerInput::Quiet(question),
-            LogEvent::Begins { offset, .. } => OwnerInput::Begins(offset),
-            LogEvent::StartOver { .. } => OwnerInput::StartOver,
-            LogEvent::Acknowledged { key, .. } => OwnerInput::Acknowledged(key),
-            LogEvent::Fault { .. } | LogEvent::Hindered(..) => return None,
-        })
-    }
 }
 
 /// Command of an owner.
