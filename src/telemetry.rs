@@ -4,6 +4,7 @@
 //! is right from the first event.
 
 mod families;
+mod labels;
 mod series;
 mod stored;
 
@@ -19,7 +20,8 @@ use serde::Serialize;
 
 use self::families::Families;
 pub use self::families::rows;
-use self::series::forget;
+pub use self::labels::{DeadLetter, Excess, HttpRefusal, WebhookResult};
+use self::series::set;
 pub use self::series::{Kind, Series};
 use self::stored::StoredGauges;
 pub use self::stored::{Restore, StoredState, StoredStatus};
@@ -87,40 +89,6 @@ pub struct PartitionState {
     pub held: bool,
 }
 
-/// Kind of record that should be rare, as in the label `of`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Excess {
-    /// Unreadable records.
-    Invalid,
-    /// Late records and records of a settled slot.
-    Late,
-    Future,
-    Duplicate,
-    /// Clicks without a list.
-    Unmatched,
-}
-
-impl Excess {
-    pub const ALL: [Excess; 5] = [
-        Excess::Invalid,
-        Excess::Late,
-        Excess::Future,
-        Excess::Duplicate,
-        Excess::Unmatched,
-    ];
-
-    /// Returns the value of the label `of`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Excess::Invalid => "invalid",
-            Excess::Late => "late",
-            Excess::Future => "future",
-            Excess::Duplicate => "duplicate",
-            Excess::Unmatched => "unmatched",
-        }
-    }
-}
-
 /// Problem that the operator should fix although numbers are shown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Warning {
@@ -176,101 +144,6 @@ impl Warning {
         Warning {
             runbook: Some(runbook),
             ..self
-        }
-    }
-}
-
-/// Fate of an unreadable record on its way to the dead-letter topic.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DeadLetter {
-    /// Acknowledged by the broker.
-    Delivered,
-    /// Refused by the broker, or timed out.
-    Failed,
-    /// Discarded because too many were in flight already.
-    Dropped,
-}
-
-impl DeadLetter {
-    pub const ALL: [DeadLetter; 3] = [DeadLetter::Delivered, DeadLetter::Failed, DeadLetter::Dropped];
-
-    /// Returns the value of the label `result`.
-    pub fn name(self) -> &'static str {
-        match self {
-            DeadLetter::Delivered => "delivered",
-            DeadLetter::Failed => "failed",
-            DeadLetter::Dropped => "dropped",
-        }
-    }
-}
-
-/// Result of an attempt to call the webhook.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WebhookResult {
-    /// Answered with success.
-    Sent,
-    /// Failed, to be tried again.
-    Failed,
-}
-
-impl WebhookResult {
-    pub const ALL: [WebhookResult; 2] = [WebhookResult::Sent, WebhookResult::Failed];
-
-    /// Returns the value of the label `result`.
-    pub fn name(self) -> &'static str {
-        match self {
-            WebhookResult::Sent => "sent",
-            WebhookResult::Failed => "failed",
-        }
-    }
-}
-
-/// Reason why the HTTP server refused a request or a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HttpRefusal {
-    /// Neither a token nor a password. A browser's first request has none.
-    NoCredentials,
-    WrongCredentials,
-    TlsHandshake,
-    /// Bytes that are not HTTP.
-    Malformed,
-    /// Client that did not finish its request or read its answer in time.
-    TooSlow,
-    /// Connection that gave up its slot to another one before it had sent a complete request.
-    NoSlot,
-    /// Client that did not read its answer while another connection needed the slot or the memory.
-    Stalled,
-    /// Password that was not checked because too many arrived.
-    TooManyPasswords,
-    /// Request for a host that is not served.
-    ForeignHost,
-}
-
-impl HttpRefusal {
-    pub const ALL: [HttpRefusal; 9] = [
-        HttpRefusal::NoCredentials,
-        HttpRefusal::WrongCredentials,
-        HttpRefusal::TlsHandshake,
-        HttpRefusal::Malformed,
-        HttpRefusal::TooSlow,
-        HttpRefusal::NoSlot,
-        HttpRefusal::Stalled,
-        HttpRefusal::TooManyPasswords,
-        HttpRefusal::ForeignHost,
-    ];
-
-    /// Returns the value of the label `reason`.
-    pub fn name(self) -> &'static str {
-        match self {
-            HttpRefusal::NoCredentials => "no_credentials",
-            HttpRefusal::WrongCredentials => "wrong_credentials",
-            HttpRefusal::TlsHandshake => "tls_handshake",
-            HttpRefusal::Malformed => "malformed",
-            HttpRefusal::TooSlow => "too_slow",
-            HttpRefusal::NoSlot => "no_slot",
-            HttpRefusal::Stalled => "stalled",
-            HttpRefusal::TooManyPasswords => "too_many_passwords",
-            HttpRefusal::ForeignHost => "foreign_host",
         }
     }
 }
@@ -464,40 +337,38 @@ impl Telemetry {
     }
 
     pub fn set_partition(&self, topic: &str, partition: i32, state: PartitionState) {
-        let labels = [topic, &partition.to_string()];
-        match state.lag {
-            Some(lag) => self.families.lag.with_label_values(&labels).set(lag),
-            None => forget(&self.families.lag, &labels),
-        }
-        for (gauge, value) in [
-            (&self.families.watermark_delay, state.watermark_delay_seconds),
-            (&self.families.event_ahead, state.event_ahead_seconds),
-            (
-                &self.families.open_transaction_since,
-                state.open_transaction_since_seconds,
-            ),
-        ] {
-            match value {
-                Some(value) => gauge.with_label_values(&labels).set(value),
-                None => forget(gauge, &labels),
-            }
-        }
-        self.families
-            .held
-            .with_label_values(&labels)
-            .set(state.held.into());
+        self.set_partition_gauges(topic, partition, Some(state));
         self.state()
             .partitions
             .insert((topic.to_owned(), partition), state);
     }
 
+    /// Sets the gauges of a partition of a topic. Without a state, it has none.
+    fn set_partition_gauges(&self, topic: &str, partition: i32, state: Option<PartitionState>) {
+        let labels = [topic, &partition.to_string()];
+        let families = &self.families;
+        set(&families.lag, &labels, state.and_then(|state| state.lag));
+        set(&families.held, &labels, state.map(|state| state.held.into()));
+        let seconds = |read: fn(PartitionState) -> Option<f64>| state.and_then(read);
+        for (gauge, value) in [
+            (
+                &families.watermark_delay,
+                seconds(|state| state.watermark_delay_seconds),
+            ),
+            (&families.event_ahead, seconds(|state| state.event_ahead_seconds)),
+            (
+                &families.open_transaction_since,
+                seconds(|state| state.open_transaction_since_seconds),
+            ),
+        ] {
+            set(gauge, &labels, value);
+        }
+    }
+
     /// Sets the start of the first unsettled slot of a pair, Unix ms.
     pub fn set_frontier(&self, partition: i32, frontier_ms: Option<i64>) {
         let labels = [&*partition.to_string(), OWN];
-        match frontier_ms {
-            Some(ms) => self.families.frontier.with_label_values(&labels).set(seconds(ms)),
-            None => forget(&self.families.frontier, &labels),
-        }
+        set(&self.families.frontier, &labels, frontier_ms.map(seconds));
     }
 
     /// Sets the age of the global view and the frontiers it shows, by partition, Unix ms. Removes all other frontiers.
@@ -507,32 +378,20 @@ impl Telemetry {
         let before = std::mem::replace(&mut self.state().global_frontiers, partitions.clone());
         // A frontier that is no longer shown must not stay at its last value.
         for gone in before.difference(&partitions) {
-            forget(&self.families.frontier, &[&*gone.to_string(), GLOBAL]);
+            set(&self.families.frontier, &[&*gone.to_string(), GLOBAL], None);
         }
         for (partition, ms) in frontiers_ms {
             let labels = [&*partition.to_string(), GLOBAL];
-            self.families
-                .frontier
-                .with_label_values(&labels)
-                .set(seconds(*ms));
+            set(&self.families.frontier, &labels, Some(seconds(*ms)));
         }
     }
 
     /// Removes the series of this partition of both topics.
     pub fn forget_partition(&self, partition: i32) {
-        let label = partition.to_string();
         for topic in &self.topics {
-            forget(&self.families.lag, &[topic, &label]);
-            for gauge in [
-                &self.families.watermark_delay,
-                &self.families.event_ahead,
-                &self.families.open_transaction_since,
-            ] {
-                forget(gauge, &[topic, &label]);
-            }
-            forget(&self.families.held, &[topic, &label]);
+            self.set_partition_gauges(topic, partition, None);
         }
-        forget(&self.families.frontier, &[&label, OWN]);
+        self.set_frontier(partition, None);
         self.state()
             .partitions
             .retain(|(_, other), _| *other != partition);
@@ -546,10 +405,10 @@ impl Telemetry {
             .keys()
             .filter(|partition| !stored.contains_key(partition))
         {
-            self.stored.forget(*partition);
+            self.stored.set(*partition, None);
         }
         for (partition, of_pair) in &stored {
-            self.stored.set(*partition, of_pair);
+            self.stored.set(*partition, Some(of_pair));
         }
         state.stored = stored;
     }

@@ -28,21 +28,17 @@ const WAITING: usize = 256;
 /// second.
 const STORE_EVERY: Duration = Duration::from_secs(2);
 
-/// Channels between the looks and the rest of the daemon.
+/// Channels between the looks and the rest of the daemon. All are absent if no experiment is configured.
+#[derive(Default)]
 pub struct LookChannels {
-    pub inputs: LookInput,
+    /// Input without `[state]`: slots settled by the worker.
+    pub news: Option<SyncSender<PairNews>>,
+    /// Input with `[state]`: current states of all pairs.
+    pub inbox: Option<Arc<Inbox>>,
     /// Experiments, or their windows, given up at `limits.max_statistics`.
-    pub given_up: Receiver<GivenUp>,
+    pub given_up: Option<Receiver<GivenUp>>,
     /// Looks to be stored, with `[state]` only.
-    pub stored: Receiver<StoredLooks>,
-}
-
-/// Input of the looks.
-pub enum LookInput {
-    /// Slots settled by the worker.
-    News(SyncSender<PairNews>),
-    /// Current states of all pairs.
-    States(Arc<Inbox>),
+    pub stored: Option<Receiver<StoredLooks>>,
 }
 
 /// Starts the thread, if any experiment is configured. It ends when its sender is dropped or its inbox closed.
@@ -55,9 +51,9 @@ pub fn start(
     shown: Arc<Published>,
     telemetry: Arc<Telemetry>,
     clock: &Clock,
-) -> anyhow::Result<Option<LookChannels>> {
+) -> anyhow::Result<LookChannels> {
     if config.experiments.is_empty() {
-        return Ok(None);
+        return Ok(LookChannels::default());
     }
     let (give_up, given_up) = channel();
     let (store, stored) = channel();
@@ -72,7 +68,12 @@ pub fn start(
         give_up,
     };
     let thread = std::thread::Builder::new().name("looks".into());
-    let (thread, inputs) = if config.state.is_some() {
+    let mut channels = LookChannels {
+        given_up: Some(given_up),
+        stored: Some(stored),
+        ..LookChannels::default()
+    };
+    let thread = if config.state.is_some() {
         let inbox = Arc::new(Inbox::default());
         let following = Following {
             taker,
@@ -89,17 +90,15 @@ pub fn start(
             },
             unread: BTreeMap::new(),
         };
-        (thread.spawn(move || following.run()), LookInput::States(inbox))
+        channels.inbox = Some(inbox);
+        thread.spawn(move || following.run())
     } else {
         let (news, reported) = sync_channel(WAITING);
-        (thread.spawn(move || taker.run(&reported)), LookInput::News(news))
+        channels.news = Some(news);
+        thread.spawn(move || taker.run(&reported))
     };
     thread.context("start the thread that takes looks")?;
-    Ok(Some(LookChannels {
-        inputs,
-        given_up,
-        stored,
-    }))
+    Ok(channels)
 }
 
 fn rules(config: &Config, ranking: &Ranking) -> LookRules {

@@ -120,27 +120,18 @@ impl Daemon {
         let ranking = Ranking::new(&config.measures);
         let board = Arc::new(Board::new(config, &ranking));
         let looks = Arc::new(Published::default());
-        let look_channels = look_thread::start(
+        let LookChannels {
+            news,
+            inbox,
+            given_up,
+            stored: looks_stored,
+        } = look_thread::start(
             config,
             &ranking,
             Arc::clone(&looks),
             Arc::clone(&telemetry),
             &clock,
         )?;
-        let look_channels = look_channels.map(
-            |LookChannels {
-                 inputs,
-                 given_up,
-                 stored,
-             }| (inputs, (given_up, stored)),
-        );
-        let (sent_to_looks, received_from_looks) = look_channels.unzip();
-        let (given_up, looks_stored) = received_from_looks.unzip();
-        let (news, inbox) = match sent_to_looks {
-            Some(look_thread::LookInput::News(news)) => (Some(news), None),
-            Some(look_thread::LookInput::States(inbox)) => (None, Some(inbox)),
-            None => (None, None),
-        };
         let webhook = config.webhook.as_ref().map(|webhook| {
             let (looks, telemetry) = (Arc::clone(&looks), Arc::clone(&telemetry));
             WebhookSender::open(webhook, looks, telemetry)

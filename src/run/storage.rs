@@ -159,7 +159,9 @@ impl Keeping {
             .transpose()?
             .flatten()
         {
-            Some(TopicAnswer::Admission(admission)) => inputs.extend(self.take(admission)?),
+            Some(TopicAnswer::Admission(admission, identity)) => {
+                inputs.extend(self.take(admission, identity)?);
+            }
             Some(TopicAnswer::StateTopic(finding)) => {
                 // An absent finding is passed on, too: it clears the fault that was found before.
                 let reported = finding.map(|finding| finding.reported());
@@ -178,13 +180,12 @@ impl Keeping {
         Ok(inputs)
     }
 
-    fn take(&mut self, admission: Admission) -> anyhow::Result<Option<Input>> {
-        let identity = self.topics.as_ref().map(|topics| topics.identity(&admission));
+    fn take(&mut self, admission: Admission, identity: LogIdentity) -> anyhow::Result<Option<Input>> {
         let (finding, kind) = match admission {
             Admission::Granted { doubts, has_read, .. } => {
                 // Doubts do not keep the state from being used.
                 doubts.iter().for_each(|doubt| warn!("{}", doubt.reported()));
-                return identity.map_or(Ok(None), |identity| self.admit(identity, has_read));
+                return self.admit(identity, has_read);
             }
             Admission::Waits(finding) => (finding, FaultKind::Refusal),
             Admission::Refused(finding) => (finding, FaultKind::Fatal),

@@ -4,11 +4,12 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use abgauge_core::journal::{Onlooker, Sealed};
+use abgauge_core::journal::{LogEvent, Onlooker, Sealed};
 use abgauge_core::ledger::PairId;
 use abgauge_core::nouns::number_of;
 use tracing::warn;
 
+use super::faults::{Faults, Operation};
 use crate::clock::Clock;
 
 /// Handle on the publications; clones share them.
@@ -17,6 +18,8 @@ pub struct Publications {
     lease_ms: i64,
     clock: Clock,
     shared: Arc<(Mutex<Published>, Condvar)>,
+    /// Problems with asking the log for ends, until it answers, and with reading it.
+    faults: Arc<Faults>,
 }
 
 #[derive(Debug, Default)]
@@ -25,10 +28,6 @@ struct Published {
     partitions: Vec<PublishedPair>,
     /// Pairs with a state that is not taken yet, oldest first.
     waiting: VecDeque<PairId>,
-    /// Problem with asking the log for ends, until it answers.
-    fault: Option<String>,
-    /// Problem with reading the log, as long as it lasts.
-    hindered: Option<String>,
     is_over: bool,
 }
 
@@ -62,6 +61,7 @@ impl Publications {
             lease_ms,
             clock,
             shared: Arc::default(),
+            faults: Arc::default(),
         }
     }
 
@@ -108,8 +108,6 @@ impl Publications {
             of.state = state.or(of.state.take());
         });
         let mut published = self.lock();
-        // The log has answered.
-        published.fault = None;
         if is_new && !published.waiting.contains(&pair) {
             published.waiting.push_back(pair);
             self.shared.1.notify_all();
@@ -128,12 +126,9 @@ impl Publications {
         }
     }
 
-    pub(super) fn fault(&self, message: String) {
-        self.lock().fault = Some(message);
-    }
-
-    pub(super) fn hinder(&self, message: Option<String>) {
-        self.lock().hindered = message;
+    /// Notes an event of the log, which may be a fault.
+    pub(super) fn note(&self, event: &LogEvent<'_>) {
+        self.faults.note(event, self.clock.lasting_ms());
     }
 }
 
@@ -224,10 +219,11 @@ impl Publications {
 
     /// Returns why the topic cannot be read, or why a pair's latest state cannot be shown.
     pub fn fault_in_words(&self) -> Option<String> {
-        let published = self.lock();
-        if let Some(fault) = published.fault.as_ref().or(published.hindered.as_ref()) {
+        let operations = [Operation::Asking, Operation::Reading];
+        if let Some(fault) = operations.iter().find_map(|operation| self.faults.of(*operation)) {
             return Some(format!("the state topic: {fault}"));
         }
+        let published = self.lock();
         let mut refused = (0_i32..).zip(&published.partitions);
         let (number, why) = refused.find_map(|(number, of)| Some((number, of.refused.as_ref()?)))?;
         Some(format!(

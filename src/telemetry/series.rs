@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Once;
 
 use prometheus::core::{Atomic, Collector, GenericCounterVec, GenericGaugeVec, MetricVec, MetricVecBuilder};
-use prometheus::{Gauge, GaugeVec, IntCounter, IntCounterVec, IntGauge, Opts, Registry};
+use prometheus::{GaugeVec, IntCounter, IntCounterVec, IntGauge, Opts, Registry};
 
 /// Family of series that `/metrics` may show.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -110,10 +110,7 @@ const NO_LABELS: [&str; 0] = [];
 
 impl OptionalGauge {
     pub fn set(&self, value: Option<f64>) {
-        match value {
-            Some(value) => Gauge::set(&self.0.with_label_values(&NO_LABELS), value),
-            None => forget(&self.0, &NO_LABELS),
-        }
+        set(&self.0, &NO_LABELS, value);
     }
 }
 
@@ -195,6 +192,14 @@ fn register<C: Collector + Clone + 'static>(registry: &Registry, collector: C) -
         .register(Box::new(collector.clone()))
         .expect("each name is registered once");
     collector
+}
+
+/// Sets a gauge. Without a value, it has no series.
+pub(super) fn set<P: Atomic + 'static>(family: &GenericGaugeVec<P>, labels: &[&str], value: Option<P::T>) {
+    match value {
+        Some(value) => family.with_label_values(labels).set(value),
+        None => forget(family, labels),
+    }
 }
 
 /// Removes a series, if it exists.

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::families::StoredFamilies;
 use super::saturated;
-use super::series::forget;
+use super::series::{forget, set};
 
 /// Stored state of a pair.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -63,67 +63,46 @@ impl StoredGauges {
         StoredGauges(StoredFamilies::new(registry))
     }
 
-    pub fn set(&self, partition: i32, state: &StoredState) {
+    /// Sets all series of a partition. Without a state, it has none.
+    pub fn set(&self, partition: i32, state: Option<&StoredState>) {
         let StoredGauges(families) = self;
         let labels = [&*partition.to_string()];
-        let restore = &state.restore;
-        families.age.with_label_values(&labels).set(state.age_seconds);
+        let total = |read: fn(&StoredState) -> u64| state.map(read);
         for (counter, n) in [
-            (&families.states, state.states),
-            (&families.superseded, state.superseded),
-            (&families.bytes_written, state.bytes_written),
-            (&families.bytes_read, state.bytes_read),
-            (&families.lost, state.lost),
+            (&families.states, total(|state| state.states)),
+            (&families.superseded, total(|state| state.superseded)),
+            (&families.bytes_written, total(|state| state.bytes_written)),
+            (&families.bytes_read, total(|state| state.bytes_read)),
+            (&families.lost, total(|state| state.lost)),
         ] {
+            let Some(n) = n else {
+                forget(counter, &labels);
+                continue;
+            };
             let counter = counter.with_label_values(&labels);
             // The state has totals, but a counter takes increments. A total that starts over must not lower the counter.
             counter.inc_by(n.saturating_sub(counter.get()));
         }
-        let flag = |is: bool| Some(i64::from(is));
+        let lag = |state: &StoredState| Some((state.end? - state.position).max(0));
+        let flag = |read: fn(&StoredState) -> bool| state.map(|state| read(state).into());
+        let bytes =
+            |read: fn(&Restore) -> Option<u64>| state.and_then(|state| read(&state.restore)).map(saturated);
         for (gauge, value) in [
-            (&families.lag, state.end.map(|end| (end - state.position).max(0))),
-            (&families.restoring, flag(restore.under_way)),
-            (&families.restore_read_bytes, restore.read_bytes.map(saturated)),
-            (&families.restore_live_bytes, restore.live_bytes.map(saturated)),
-            (&families.caught_up, flag(state.caught_up)),
-            (&families.exact, flag(state.exact)),
-            (&families.whole, flag(state.whole)),
+            (&families.lag, state.and_then(lag)),
+            (&families.restoring, flag(|state| state.restore.under_way)),
+            (&families.restore_read_bytes, bytes(|restore| restore.read_bytes)),
+            (&families.restore_live_bytes, bytes(|restore| restore.live_bytes)),
+            (&families.caught_up, flag(|state| state.caught_up)),
+            (&families.exact, flag(|state| state.exact)),
+            (&families.whole, flag(|state| state.whole)),
         ] {
-            match value {
-                Some(value) => gauge.with_label_values(&labels).set(value),
-                None => forget(gauge, &labels),
-            }
+            set(gauge, &labels, value);
         }
-        families
-            .restore_seconds
-            .with_label_values(&labels)
-            .set(restore.seconds);
-    }
-
-    pub fn forget(&self, partition: i32) {
-        let StoredGauges(families) = self;
-        let labels = [&*partition.to_string()];
-        forget(&families.age, &labels);
-        forget(&families.restore_seconds, &labels);
-        for counter in [
-            &families.states,
-            &families.superseded,
-            &families.bytes_written,
-            &families.bytes_read,
-            &families.lost,
-        ] {
-            forget(counter, &labels);
-        }
-        for gauge in [
-            &families.lag,
-            &families.restoring,
-            &families.restore_read_bytes,
-            &families.restore_live_bytes,
-            &families.caught_up,
-            &families.exact,
-            &families.whole,
-        ] {
-            forget(gauge, &labels);
-        }
+        set(&families.age, &labels, state.map(|state| state.age_seconds));
+        set(
+            &families.restore_seconds,
+            &labels,
+            state.map(|state| state.restore.seconds),
+        );
     }
 }

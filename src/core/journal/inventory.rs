@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -13,45 +12,32 @@ use super::rules::JournalRules;
 use super::view::{DamagedBlob, EndQuestion, NamespaceEnd, PartitionView};
 use crate::nouns::number_of;
 
-/// The records of a partition by key.
+/// The records of a partition by namespace.
 #[derive(Debug, Default)]
 pub struct Inventory {
-    records: BTreeMap<Box<[u8]>, WrittenKey>,
+    namespaces: BTreeMap<Namespace, NamespaceContents>,
     /// Records taken; it never falls.
     n_taken: u64,
 }
 
-#[derive(Debug)]
-struct WrittenKey {
-    /// `None` if deleted.
-    value: Option<SharedBytes>,
-    /// Hash of the first value found.
-    content: Option<u128>,
-    has_two_contents: bool,
-    written_ms: Option<i64>,
-}
-
 impl Inventory {
     /// Takes the next record of the partition, with the time that the log has for it (Unix ms), if it has one.
-    pub fn take(&mut self, key: &[u8], value: Option<&[u8]>, written_ms: Option<i64>) {
+    pub fn take(&mut self, text: &[u8], value: Option<&[u8]>, written_ms: Option<i64>) {
         self.n_taken += 1;
-        let content = value.map(xxh3_128);
-        let written = self.records.entry(key.into()).or_insert(WrittenKey {
-            value: None,
-            content,
-            has_two_contents: false,
-            written_ms,
-        });
-        // I3: The first content stays known across tombstones, so that a later write of other bytes is noticed.
-        written.has_two_contents |=
-            content.is_some_and(|content| *written.content.get_or_insert(content) != content);
-        written.value = value.map(SharedBytes::from);
-        written.written_ms = written.written_ms.max(written_ms);
+        let key = RecordKey::parse(text);
+        // The view of a namespace notes malformed keys and keys of later versions, so it gets them, too.
+        let namespace = key.map_or_else(|| Namespace::of_key(text), |(namespace, _)| Some(namespace));
+        if let Some(namespace) = namespace {
+            let contents = self.namespaces.entry(namespace);
+            contents
+                .or_insert_with(|| NamespaceContents::new(namespace))
+                .take(text, key.map(|(_, key)| key), value, written_ms);
+        }
     }
 
     /// The partition is read from its first record again.
     pub fn start_over(&mut self) {
-        self.records.clear();
+        self.namespaces.clear();
         // Answers to earlier questions are void.
         self.n_taken += 1;
     }
@@ -70,19 +56,17 @@ impl Inventory {
     }
 
     /// Returns the namespaces with live records.
-    pub fn namespaces(&self) -> BTreeSet<Namespace> {
-        let put = self.records.iter().filter(|(_, written)| written.value.is_some());
-        put.filter_map(|(key, _)| RecordKey::parse(key).map(|(namespace, _)| namespace))
-            .collect()
+    pub fn namespaces(&self) -> impl Iterator<Item = Namespace> {
+        let live = self
+            .namespaces
+            .iter()
+            .filter(|(_, contents)| !contents.is_empty());
+        live.map(|(namespace, _)| *namespace)
     }
 
-    /// Returns the records of a namespace.
-    pub fn of(&self, namespace: Namespace) -> NamespaceContents {
-        let mut namespace_contents = NamespaceContents::new(namespace);
-        for (text, written) in &self.records {
-            namespace_contents.take(text, written);
-        }
-        namespace_contents
+    /// Returns the records of a namespace, if anything was ever written there.
+    pub fn of(&self, namespace: Namespace) -> Option<&NamespaceContents> {
+        self.namespaces.get(&namespace)
     }
 }
 
@@ -92,12 +76,18 @@ pub struct NamespaceContents {
     namespace: Namespace,
     view: PartitionView,
     claims: BTreeMap<Session, Result<Claim, RecordError>>,
-    /// Seals that can be read.
-    seals: BTreeMap<SealId, Arc<Seal>>,
-    /// Bytes of each key and its value.
-    sizes: BTreeMap<RecordKey, u64>,
-    with_two_contents: Vec<RecordKey>,
+    /// All keys that were written, including deleted ones.
+    written: BTreeMap<RecordKey, WrittenKey>,
     written_ms: Option<i64>,
+}
+
+#[derive(Debug)]
+struct WrittenKey {
+    /// Bytes of the key and its value; `None` if deleted.
+    n_bytes: Option<u64>,
+    /// Hash of the first value found.
+    content: Option<u128>,
+    has_two_contents: bool,
 }
 
 /// Bytes of keys and values.
@@ -149,12 +139,6 @@ impl Breach {
     }
 }
 
-impl fmt::Display for SealId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}|{}", self.session, self.number)
-    }
-}
-
 impl fmt::Display for Breach {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -201,45 +185,40 @@ impl NamespaceContents {
             namespace,
             view: PartitionView::new(namespace, JournalRules::default()),
             claims: BTreeMap::new(),
-            seals: BTreeMap::new(),
-            sizes: BTreeMap::new(),
-            with_two_contents: Vec::new(),
+            written: BTreeMap::new(),
             written_ms: None,
         }
     }
 
-    fn take(&mut self, text: &[u8], written: &WrittenKey) {
-        let found = RecordKey::parse(text).filter(|(namespace, _)| *namespace == self.namespace);
-        if found.is_some() {
-            self.written_ms = self.written_ms.max(written.written_ms);
-        }
-        // A deleted key is harmless, whatever value it had.
-        let Some(value) = &written.value else { return };
-        // The view notes malformed keys and keys of later versions, so it gets every record.
-        self.view.take(text, Some(value));
-        let Some((_, key)) = found else { return };
-        if written.has_two_contents {
-            self.with_two_contents.push(key);
-        }
-        self.sizes.insert(key, (text.len() + value.len()) as u64);
-        match key {
-            RecordKey::Claim(session) => _ = self.claims.insert(session, Claim::decode(value)),
-            RecordKey::Seal(id) => {
-                // The view keeps a seal that cannot be read, and reports it if it is the highest.
-                if let Ok(seal) = Seal::decode(value) {
-                    self.seals.insert(id, Arc::new(seal));
-                }
+    fn take(&mut self, text: &[u8], key: Option<RecordKey>, value: Option<&[u8]>, written_ms: Option<i64>) {
+        self.view.take(text, value);
+        let Some(key) = key else { return };
+        self.written_ms = self.written_ms.max(written_ms);
+        let content = value.map(xxh3_128);
+        let written = self.written.entry(key).or_insert(WrittenKey {
+            n_bytes: None,
+            content,
+            has_two_contents: false,
+        });
+        // I3: The first content stays known across tombstones, so that a later write of other bytes is noticed.
+        written.has_two_contents |=
+            content.is_some_and(|content| *written.content.get_or_insert(content) != content);
+        written.n_bytes = value.map(|value| (text.len() + value.len()) as u64);
+        if let RecordKey::Claim(session) = key {
+            match value {
+                Some(value) => _ = self.claims.insert(session, Claim::decode(value)),
+                None => _ = self.claims.remove(&session),
             }
-            RecordKey::Blob(_) => {}
         }
     }
 
     pub fn is_empty(&self) -> bool {
-        self.sizes.is_empty()
+        self.keys().next().is_none()
     }
 
+    /// Returns the keys that are not deleted.
     pub fn keys(&self) -> impl Iterator<Item = RecordKey> {
-        self.sizes.keys().copied()
+        self.view.keys()
     }
 
     /// Returns when it was last written to, Unix ms, including tombstones. Compaction may have removed the last record.
@@ -284,11 +263,12 @@ impl NamespaceContents {
             live.extend(entries.map(|entry| RecordKey::Blob(entry.blob)));
         }
         let mut weight = Weight::default();
-        for (key, size) in &self.sizes {
+        for (key, written) in &self.written {
+            let Some(n_bytes) = written.n_bytes else { continue };
             if live.contains(key) {
-                weight.live += size;
+                weight.live += n_bytes;
             } else {
-                weight.garbage += size;
+                weight.garbage += n_bytes;
                 weight.n_garbage += 1;
             }
         }
@@ -305,7 +285,12 @@ impl NamespaceContents {
         let top = view.top();
         let top = top.filter(|top| top.session().is_some_and(Session::is_unsurpassable));
         breaches.extend(top.map(|top| Breach::Unsurpassable(top.text(self.namespace))));
-        breaches.extend(self.with_two_contents.iter().map(|key| Breach::TwoContents(*key)));
+        // A deleted key is harmless, whatever values it had.
+        let with_two_contents = self
+            .written
+            .iter()
+            .filter(|(_, written)| written.has_two_contents && written.n_bytes.is_some());
+        breaches.extend(with_two_contents.map(|(key, _)| Breach::TwoContents(*key)));
         let end = self.end();
         match end.as_ref().and_then(|end| end.seal.as_ref()) {
             Some((id, Err(error))) => breaches.push(Breach::Seal {
@@ -336,20 +321,13 @@ impl NamespaceContents {
 
     /// Seals of other sessions need not have been in force, so they are not compared.
     fn steps_back(&self) -> impl Iterator<Item = Breach> {
+        let readable = self.view.seals();
+        let readable = readable.filter_map(|(id, seal)| Some((id, &seal.as_ref().ok()?.header)));
         // Ids ascend, so neighbors are consecutive seals.
-        let later = self.seals.iter().skip(1);
-        let pairs = self
-            .seals
-            .iter()
-            .zip(later)
-            .filter(|((earlier, _), (later, _))| earlier.session == later.session);
+        let pairs = readable.clone().zip(readable.skip(1));
         pairs.filter_map(|((earlier, from), (later, to))| {
-            let what = falls(&from.header, &to.header)?;
-            Some(Breach::Back {
-                earlier: *earlier,
-                later: *later,
-                what,
-            })
+            let what = falls(from, to).filter(|_| earlier.session == later.session)?;
+            Some(Breach::Back { earlier, later, what })
         })
     }
 }
@@ -443,7 +421,9 @@ mod tests {
         }
 
         fn breaches(&self) -> Vec<Breach> {
-            self.inventory.of(namespace()).breaches()
+            self.inventory
+                .of(namespace())
+                .map_or_else(Vec::new, NamespaceContents::breaches)
         }
 
         #[track_caller]
@@ -458,7 +438,7 @@ mod tests {
     fn a_partition_at_rest_has_no_breaches() {
         let desk = Desk::new();
         assert_eq!(desk.breaches(), []);
-        let namespace_contents = desk.inventory.of(namespace());
+        let namespace_contents = desk.inventory.of(namespace()).expect("it is written");
         assert_eq!(namespace_contents.weight().garbage, 0);
         assert_eq!(namespace_contents.keys().count(), 4);
         assert_eq!(namespace_contents.written_ms(), Some(7));
@@ -570,11 +550,12 @@ mod tests {
             .take(RecordKey::Claim(SESSION).text(other).as_bytes(), Some(b"x"), None);
         desk.inventory.take(b"of nobody", Some(b"x"), None);
         assert_eq!(desk.breaches(), []);
-        assert_eq!(desk.inventory.namespaces(), [namespace(), other].into());
-        assert_eq!(desk.inventory.of(other).keys().count(), 1);
+        let namespaces = |desk: &Desk| -> BTreeSet<Namespace> { desk.inventory.namespaces().collect() };
+        assert_eq!(namespaces(&desk), [namespace(), other].into());
+        assert_eq!(desk.inventory.of(other).map(|of| of.keys().count()), Some(1));
         desk.inventory
             .take(RecordKey::Claim(SESSION).text(other).as_bytes(), None, None);
-        assert_eq!(desk.inventory.namespaces(), [namespace()].into());
+        assert_eq!(namespaces(&desk), [namespace()].into());
     }
 
     #[test]
@@ -629,6 +610,6 @@ mod tests {
         let question = desk.inventory.question(1);
         desk.inventory.start_over();
         assert!(!desk.inventory.is_end(question));
-        assert!(desk.inventory.of(namespace()).is_empty());
+        assert!(desk.inventory.of(namespace()).is_none());
     }
 }

@@ -27,6 +27,11 @@ impl Namespace {
         to.text(group);
         Namespace(xxh3_64(to.as_bytes()))
     }
+
+    /// Returns the namespace in the text of a key, even if no version of the program writes that key.
+    pub(super) fn of_key(text: &[u8]) -> Option<Namespace> {
+        String::from_utf8_lossy(text).split('|').nth(1)?.parse().ok()
+    }
 }
 
 /// Error: a text is not the name of a namespace.
@@ -81,6 +86,12 @@ pub struct SealId {
     pub number: u64,
 }
 
+impl fmt::Display for SealId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}|{}", self.session, self.number)
+    }
+}
+
 /// Id of a blob. Epochs are not part of it, because u is new with each of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlobId {
@@ -88,6 +99,12 @@ pub struct BlobId {
     pub unique: u64,
     /// k: counts the blobs of a session.
     pub number: u64,
+}
+
+impl fmt::Display for BlobId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}|{}", self.unique, self.number)
+    }
 }
 
 /// Subject of a record within its namespace.
@@ -102,10 +119,8 @@ impl RecordKey {
     pub fn text(self, namespace: Namespace) -> String {
         match self {
             RecordKey::Claim(session) => format!("1|{namespace}|claim|{session}"),
-            RecordKey::Seal(SealId { session, number }) => format!("1|{namespace}|seal|{session}|{number}"),
-            RecordKey::Blob(BlobId { unique, number }) => {
-                format!("1|{namespace}|blob|{unique:016x}|{number}")
-            }
+            RecordKey::Seal(id) => format!("1|{namespace}|seal|{id}"),
+            RecordKey::Blob(id) => format!("1|{namespace}|blob|{id}"),
         }
     }
 

@@ -14,8 +14,8 @@ pub trait Log {
         let _ = partition;
     }
 
-    /// Asks where a partition ends: now, not earlier. [`LogEvent::End`] or [`LogEvent::StartOver`] is the answer, if there is
-    /// one; a later question replaces an earlier one.
+    /// Asks where a partition ends: now, not earlier. [`PartitionEvent::End`] or [`PartitionEvent::StartOver`] is the answer, if
+    /// there is one; a later question replaces an earlier one.
     fn ask(&mut self, partition: i32, question: EndQuestion);
 
     /// Appends; without a value, a tombstone. It may land late, twice or never. Only an acknowledged value is
@@ -33,25 +33,7 @@ pub trait Log {
 /// Event of the state topic.
 #[derive(Debug)]
 pub enum LogEvent<'a> {
-    /// The next record; a tombstone has no value.
-    Record {
-        partition: i32,
-        offset: i64,
-        key: &'a [u8],
-        value: Option<&'a [u8]>,
-        /// The time that the log has for it, Unix ms, if it has one. No rule reads it.
-        written_ms: Option<i64>,
-    },
-    /// Everything below the end that this question asked for has been read.
-    End { partition: i32, question: EndQuestion },
-    /// The question was answered, but for a long time nothing came although records are missing below the end.
-    Quiet { partition: i32, question: EndQuestion },
-    /// The log now begins at this offset, later than before: retention or an operator has deleted records.
-    Begins { partition: i32, offset: i64 },
-    /// The end lies before the read position, or the next record is gone. All records come again from the first one on.
-    StartOver { partition: i32 },
-    /// The append of this key and value is acknowledged by all replicas in sync.
-    Acknowledged { partition: i32, key: RecordKey },
+    Partition(i32, PartitionEvent<'a>),
     /// Problem with asking the log for an end, as text for the operator. The log keeps trying.
     Fault {
         message: String,
@@ -60,6 +42,30 @@ pub enum LogEvent<'a> {
     },
     /// Problem with reading or writing; `None` when it is over. It may be reported only once while it lasts.
     Hindered(BlockedOperation, Option<Hindrance>),
+}
+
+/// Event of one partition of the state topic.
+#[derive(Debug, PartialEq, Eq)]
+pub enum PartitionEvent<'a> {
+    /// The next record; a tombstone has no value.
+    Record {
+        offset: i64,
+        key: &'a [u8],
+        value: Option<&'a [u8]>,
+        /// The time that the log has for it, Unix ms, if it has one. No rule reads it.
+        written_ms: Option<i64>,
+    },
+    /// Everything below the end that this question asked for has been read.
+    End(EndQuestion),
+    /// The question was answered, but for a long time nothing came although records are missing below the end. This does not
+    /// count as an end, but allows a claim.
+    Quiet(EndQuestion),
+    /// The log now begins at this offset, later than before: retention or an operator has deleted the earlier records.
+    Begins(i64),
+    /// The end lies before the read position, or the next record is gone. All records come again from the first one on.
+    StartOver,
+    /// The append of this key and value is acknowledged by all replicas in sync. A failed append counts as unanswered.
+    Acknowledged(RecordKey),
 }
 
 /// Problem with reading or writing.
@@ -92,7 +98,8 @@ pub struct LogProgress {
 /// Silence after which missing records are given up: brokers before 4.0 may have cleaned away the last record (KAFKA-17076).
 const QUIET_MS: i64 = 10_000;
 
-/// Read position in a partition and the end that was asked for, shared by all implementations of [`Log`].
+/// Read position in a partition and the end that was asked for, shared by all implementations of [`Log`]. Its methods return the
+/// event to hand over, if any: an end, quiet, or a restart.
 #[derive(Debug, Default)]
 pub struct Cursor {
     progress: LogProgress,
@@ -109,19 +116,6 @@ struct Asked {
     /// Read position at the time of the question.
     position: i64,
     end: Option<i64>,
-}
-
-/// Conclusion from the answer to a question.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EndAnswer {
-    /// No conclusion yet, or no question any more.
-    Nothing,
-    /// Everything below the end has been read.
-    End(EndQuestion),
-    /// Records below the end are missing, and nothing comes.
-    Quiet(EndQuestion),
-    /// Records that were read are gone.
-    StartOver,
 }
 
 impl Cursor {
@@ -145,14 +139,17 @@ impl Cursor {
     }
 
     /// The partition ended there when it was asked with this question.
-    pub fn answer(&mut self, question: EndQuestion, end: i64, now_ms: i64) -> EndAnswer {
-        let Some(asked) = self.asked.as_mut().filter(|asked| asked.question == question) else {
-            return EndAnswer::Nothing;
-        };
+    pub fn answer(
+        &mut self,
+        question: EndQuestion,
+        end: i64,
+        now_ms: i64,
+    ) -> Option<PartitionEvent<'static>> {
+        let asked = self.asked.as_mut().filter(|asked| asked.question == question)?;
         // The log is shorter than what had been read at the time of the question: it was truncated or replaced. Later
         // reads prove nothing, since those records may have been appended after the end was determined.
         if end < asked.position {
-            return EndAnswer::StartOver;
+            return Some(PartitionEvent::StartOver);
         }
         asked.end = Some(end);
         // The same end as before is not a sign of progress.
@@ -163,54 +160,38 @@ impl Cursor {
     }
 
     /// A record was handed over: the next one is at this offset, or behind it.
-    pub fn read(&mut self, next: i64, n_bytes: u64, now_ms: i64) -> EndAnswer {
+    pub fn read(&mut self, next: i64, n_bytes: u64, now_ms: i64) -> Option<PartitionEvent<'static>> {
         self.progress.n_bytes += n_bytes;
         self.reach(next, now_ms)
     }
 
     /// Moves the read position forward: all records below `next` have been read or do not exist.
-    pub fn reach(&mut self, next: i64, now_ms: i64) -> EndAnswer {
+    pub fn reach(&mut self, next: i64, now_ms: i64) -> Option<PartitionEvent<'static>> {
         // Compaction leaves gaps, so the position may jump. It moves back only through `start_over`.
         self.progress.position = self.progress.position.max(next);
         self.received_ms = now_ms;
         self.look()
     }
 
-    fn look(&mut self) -> EndAnswer {
+    fn look(&mut self) -> Option<PartitionEvent<'static>> {
         let position = self.progress.position;
         let is_there = |asked: &mut Asked| asked.end.is_some_and(|end| end <= position);
         // Taking the question reports each end once.
-        match self.asked.take_if(is_there) {
-            Some(asked) => EndAnswer::End(asked.question),
-            None => EndAnswer::Nothing,
-        }
+        let Asked { question, .. } = self.asked.take_if(is_there)?;
+        Some(PartitionEvent::End(question))
     }
 
-    pub fn look_at_the_clock(&mut self, now_ms: i64) -> EndAnswer {
+    pub fn look_at_the_clock(&mut self, now_ms: i64) -> Option<PartitionEvent<'static>> {
         // Without an answer nothing is known to be missing: the brokers may be down, which is not quiet.
         let is_quiet = |asked: &mut Asked| asked.end.is_some() && now_ms - self.received_ms >= QUIET_MS;
-        match self.asked.take_if(is_quiet) {
-            Some(asked) => EndAnswer::Quiet(asked.question),
-            None => EndAnswer::Nothing,
-        }
+        let Asked { question, .. } = self.asked.take_if(is_quiet)?;
+        Some(PartitionEvent::Quiet(question))
     }
 
     /// Restarts from the first record. Bytes already counted stay counted.
     pub fn start_over(&mut self) {
         (self.asked, self.begin) = (None, None);
         (self.progress.position, self.progress.end) = (0, None);
-    }
-}
-
-impl EndAnswer {
-    /// Returns the event to hand over, if any.
-    pub fn happening(self, partition: i32) -> Option<LogEvent<'static>> {
-        match self {
-            EndAnswer::Nothing => None,
-            EndAnswer::End(question) => Some(LogEvent::End { partition, question }),
-            EndAnswer::Quiet(question) => Some(LogEvent::Quiet { partition, question }),
-            EndAnswer::StartOver => Some(LogEvent::StartOver { partition }),
-        }
     }
 }
 
@@ -225,14 +206,18 @@ mod tests {
         PartitionView::new(Namespace::of("fingerprint", "group"), JournalRules::default()).question(asked_ms)
     }
 
+    fn end(asked_ms: i64) -> Option<PartitionEvent<'static>> {
+        Some(PartitionEvent::End(question(asked_ms)))
+    }
+
     #[test]
     fn reaches_the_end_once_everything_below_it_is_read() {
         let mut cursor = Cursor::default();
         cursor.ask(question(1));
-        assert_eq!(cursor.answer(question(1), 7, 0), EndAnswer::Nothing);
-        assert_eq!(cursor.read(6, 100, 0), EndAnswer::Nothing);
-        assert_eq!(cursor.read(9, 20, 0), EndAnswer::End(question(1)));
-        assert_eq!(cursor.read(10, 0, 0), EndAnswer::Nothing, "once");
+        assert_eq!(cursor.answer(question(1), 7, 0), None);
+        assert_eq!(cursor.read(6, 100, 0), None);
+        assert_eq!(cursor.read(9, 20, 0), end(1));
+        assert_eq!(cursor.read(10, 0, 0), None, "once");
         let progress = LogProgress {
             position: 10,
             end: Some(7),
@@ -245,7 +230,7 @@ mod tests {
     fn an_end_already_read_is_reached_with_the_answer() {
         let mut cursor = Cursor::default();
         cursor.ask(question(1));
-        assert_eq!(cursor.answer(question(1), 0, 0), EndAnswer::End(question(1)));
+        assert_eq!(cursor.answer(question(1), 0, 0), end(1));
     }
 
     #[test]
@@ -253,8 +238,8 @@ mod tests {
         let mut cursor = Cursor::default();
         cursor.ask(question(1));
         cursor.ask(question(2));
-        assert_eq!(cursor.answer(question(1), 0, 0), EndAnswer::Nothing);
-        assert_eq!(cursor.answer(question(2), 0, 0), EndAnswer::End(question(2)));
+        assert_eq!(cursor.answer(question(1), 0, 0), None);
+        assert_eq!(cursor.answer(question(2), 0, 0), end(2));
     }
 
     /// Records read since the question do not cause a restart.
@@ -264,13 +249,13 @@ mod tests {
         cursor.reach(8, 0);
         cursor.ask(question(1));
         cursor.reach(9, 0);
-        assert_eq!(cursor.answer(question(1), 8, 0), EndAnswer::End(question(1)));
+        assert_eq!(cursor.answer(question(1), 8, 0), end(1));
         cursor.ask(question(2));
-        assert_eq!(cursor.answer(question(2), 8, 0), EndAnswer::StartOver);
+        assert_eq!(cursor.answer(question(2), 8, 0), Some(PartitionEvent::StartOver));
         cursor.start_over();
         cursor.ask(question(3));
-        assert_eq!(cursor.answer(question(3), 8, 0), EndAnswer::Nothing);
-        assert_eq!(cursor.reach(8, 0), EndAnswer::End(question(3)));
+        assert_eq!(cursor.answer(question(3), 8, 0), None);
+        assert_eq!(cursor.reach(8, 0), end(3));
     }
 
     #[test]
@@ -286,20 +271,16 @@ mod tests {
     fn reports_quiet_if_missing_records_do_not_arrive() {
         let mut cursor = Cursor::default();
         cursor.ask(question(1));
-        assert_eq!(
-            cursor.look_at_the_clock(2 * QUIET_MS),
-            EndAnswer::Nothing,
-            "no answer"
-        );
+        assert_eq!(cursor.look_at_the_clock(2 * QUIET_MS), None, "no answer");
         cursor.answer(question(1), 7, 0);
         cursor.reach(3, 5);
         // It is asked again and again meanwhile.
         cursor.ask(question(2));
         cursor.answer(question(2), 7, 5_000);
-        assert_eq!(cursor.look_at_the_clock(QUIET_MS + 4), EndAnswer::Nothing);
+        assert_eq!(cursor.look_at_the_clock(QUIET_MS + 4), None);
         assert_eq!(
             cursor.look_at_the_clock(QUIET_MS + 5),
-            EndAnswer::Quiet(question(2))
+            Some(PartitionEvent::Quiet(question(2)))
         );
     }
 }

@@ -43,7 +43,7 @@ pub use self::content::{
 pub use self::identity::{CountedTopic, LogDifference, LogIdentity};
 pub use self::inventory::{Breach, Inventory, NamespaceContents, Weight};
 pub use self::key::{BlobId, Namespace, NoNamespace, RecordKey, SealId, Session};
-pub use self::log::{BlockedOperation, Cursor, EndAnswer, Hindrance, Log, LogEvent, LogProgress};
+pub use self::log::{BlockedOperation, Cursor, Hindrance, Log, LogEvent, LogProgress, PartitionEvent};
 pub use self::onlooker::{Onlooker, Sealed};
 pub use self::owner::{
     Loss, Owner, OwnerCommand, OwnerInput, OwnerSettings, OwnerStatus, Refusal, ShownState, StateFault,

@@ -29,6 +29,7 @@ pub use self::interface::{
 use self::kept_seal::KeptSeal;
 use self::passed::Passed;
 use super::key::{RecordKey, SealId, Session};
+use super::log::PartitionEvent;
 use super::rules::{Clause, JournalRules};
 use super::view::{EndQuestion, PartitionView};
 
@@ -82,14 +83,14 @@ pub enum OwnerStatus {
 ///   without waiting for the loop; scrapes evaluate it with the same clock.
 /// - The records of the state partition from its first one on, in the order of offsets, from the leader, including tombstones.
 ///   While the pair is away the driver keeps reading, or resumes from the same position when the pair comes back.
-/// - [`OwnerInput::Begins`] when the log of the state partition begins behind records that were read. The driver asks for it
+/// - [`PartitionEvent::Begins`] when the log of the state partition begins behind records that were read. The driver asks for it
 ///   with the ends.
 /// - Ends: the driver takes a [`EndQuestion`], asks the broker where the partition ends, and hands the question in as
-///   [`OwnerInput::End`] once its position is there. If records were read since the question, the answer proves nothing, and
+///   [`PartitionEvent::End`] once its position is there. If records were read since the question, the answer proves nothing, and
 ///   the driver asks again. While a claim or a seal is pending it asks right after each record, otherwise about each second,
-///   and never less often than a third of the lease. [`OwnerInput::StartOver`] if the end lies before the position, followed by
+///   and never less often than a third of the lease. [`PartitionEvent::StartOver`] if the end lies before the position, followed by
 ///   all records from the first one on.
-/// - Appends in any order, without transactions, `acks=all`. [`OwnerInput::Acknowledged`] for each key with a value that is
+/// - Appends in any order, without transactions, `acks=all`. [`PartitionEvent::Acknowledged`] for each key with a value that is
 ///   acknowledged; a failure is not an answer. The driver holds nothing back: an append may land at any later time, or never.
 /// - Commits: [`OwnerInput::Committed`] with `is_known: false` only for an answer that means it (unknown member, illegal
 ///   generation, fenced instance, rebalance in progress). A timeout or an unreachable coordinator is not an answer, and the
@@ -135,12 +136,7 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// `seed` is random, and different for each owner.
-    pub fn new(settings: OwnerSettings, seed: u64) -> Owner {
-        Owner::with_rules(settings, seed, JournalRules::default())
-    }
-
-    /// Creates an owner with weakened rules, for tests.
+    /// Creates an owner with weakened rules, for tests. `seed` is random, and different for each owner.
     #[doc(hidden)]
     pub fn with_rules(settings: OwnerSettings, seed: u64, rules: JournalRules) -> Owner {
         let view = PartitionView::new(settings.namespace, rules);
@@ -182,19 +178,27 @@ impl Owner {
             OwnerInput::Assigned => self.assigned(),
             OwnerInput::Revoked => self.revoked(),
             OwnerInput::Forgotten => self.forgotten(),
-            OwnerInput::Record { offset, key, value } => self.record(offset, key, value),
-            OwnerInput::Begins(offset) => self.view.starts_at(offset),
-            OwnerInput::End(question) => self.end(question),
-            OwnerInput::Quiet(question) => self.quiet(question),
-            OwnerInput::Acknowledged(key) => self.acknowledged(key),
+            OwnerInput::Log(event) => self.log(event),
             OwnerInput::State(state) => self.state(state),
             OwnerInput::Committed { number, is_known } => self.committed(number, is_known),
-            OwnerInput::StartOver => self.start_over(),
             OwnerInput::Tick => {}
         }
         // Deadlines are checked after every input, so they need no timers.
         self.look_at_the_clock();
         mem::take(&mut self.commands)
+    }
+
+    fn log(&mut self, event: PartitionEvent) {
+        match event {
+            PartitionEvent::Record {
+                offset, key, value, ..
+            } => self.record(offset, key, value),
+            PartitionEvent::Begins(offset) => self.view.starts_at(offset),
+            PartitionEvent::End(question) => self.end(question),
+            PartitionEvent::Quiet(question) => self.quiet(question),
+            PartitionEvent::Acknowledged(key) => self.acknowledged(key),
+            PartitionEvent::StartOver => self.start_over(),
+        }
     }
 
     /// Returns a question for the end of the state partition. Ask it now: it covers the records handed in so far.

@@ -1,9 +1,22 @@
 //! Clauses of the recovery rules. Tests can leave out each of them to show that numbers go wrong, or that the pair never comes
 //! to rest.
 
-/// Requirement of a rule. docs/recovery-proof.md describes what happens without it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Clause {
+/// Declares the clauses and the list of all of them.
+macro_rules! clauses {
+    ($($(#[$doc:meta])* $clause:ident,)+) => {
+        /// Requirement of a rule. docs/recovery-proof.md describes what happens without it.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Clause {
+            $($(#[$doc])* $clause,)+
+        }
+
+        impl Clause {
+            pub const ALL: [Clause; [$(Clause::$clause),+].len()] = [$(Clause::$clause),+];
+        }
+    };
+}
+
+clauses! {
     /// S1: an end counts if it was asked for after the last record that was read.
     EndIsAskedForAfterTheLastRecord,
     /// S1: no claim is higher than the claim of the highest seal.
@@ -74,46 +87,6 @@ pub enum Clause {
     HideIfTheLoopStandsStill,
     /// S7: after a stall nothing is shown until an end asked for since then has the own claim as the highest.
     ShowAgainAfterAnEnd,
-}
-
-impl Clause {
-    pub const ALL: [Clause; 35] = [
-        Clause::EndIsAskedForAfterTheLastRecord,
-        Clause::NoClaimIsHigher,
-        Clause::ShowWhatIsInForce,
-        Clause::ShowNothingUnsealed,
-        Clause::ShowTheBaseOnceSealed,
-        Clause::ClaimHigher,
-        Clause::EachClaimIsNew,
-        Clause::ClaimAgainUnanswered,
-        Clause::ClaimAgainOnceLost,
-        Clause::BaseIsReadAfterTheClaim,
-        Clause::TheHighestClaimHolds,
-        Clause::SealTheBaseAgain,
-        Clause::SealTheBegin,
-        Clause::TheBaseComesFirst,
-        Clause::SealNoLessThanTheBase,
-        Clause::NameBlobsOfTheLastSeal,
-        Clause::BlobsComeFirst,
-        Clause::SealAgainInDoubt,
-        Clause::NewKeysInDoubt,
-        Clause::SealAgainOnceLost,
-        Clause::CollectGarbage,
-        Clause::CollectOnceInForce,
-        Clause::CollectAfterTheLastSeal,
-        Clause::CollectBetweenSeals,
-        Clause::KeepTheClaim,
-        Clause::SealNothingSuperseded,
-        Clause::HideAtAHigherSeal,
-        Clause::AskTheGroup,
-        Clause::DropWhatTheGroupTook,
-        Clause::KeepMemoryIfItPassedThrough,
-        Clause::ShowForALease,
-        Clause::LeaseFromTheQuestion,
-        Clause::LeaseForTheHighestSeal,
-        Clause::HideIfTheLoopStandsStill,
-        Clause::ShowAgainAfterAnEnd,
-    ];
 }
 
 /// Rules in use: all of them, except in tests.

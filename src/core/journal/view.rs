@@ -74,8 +74,7 @@ pub struct DamagedBlob {
 impl fmt::Display for DamagedBlob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let DamagedBlob { role, blob } = self;
-        let BlobId { unique, number } = blob;
-        write!(f, "blob {unique:016x}|{number} ({role}) is absent or damaged")
+        write!(f, "blob {blob} ({role}) is absent or damaged")
     }
 }
 
@@ -127,11 +126,11 @@ impl PartitionView {
     }
 
     fn take_strange(&mut self, offset: Offset, key: &[u8], is_put: bool) {
-        let text = String::from_utf8_lossy(key);
         // Other programs may use the topic. Only keys with our namespace matter.
-        if text.split('|').nth(1) != Some(&*self.namespace.to_string()) {
+        if Namespace::of_key(key) != Some(self.namespace) {
             return;
         }
+        let text = String::from_utf8_lossy(key);
         let place = match is_of_newer_version(&text) {
             true => &mut self.newer,
             false => &mut self.malformed,
@@ -232,6 +231,11 @@ impl PartitionView {
 
     pub fn has_claim(&self, session: Session) -> bool {
         self.claims.contains_key(&session)
+    }
+
+    /// Returns all seals, in ascending order.
+    pub(super) fn seals(&self) -> impl Iterator<Item = (SealId, &ReadSeal)> + Clone {
+        self.seals.iter().map(|(id, (_, seal))| (*id, seal))
     }
 
     pub fn has_seal(&self, id: SealId) -> bool {

@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt};
 
-use super::LedgerError;
 use super::book::{Aggregate, ByArm};
 use super::keep::{Epochs, Keep, Users};
 use super::sightings::{Gain, Mark, MarkSet, SeenUsers, add, gains};
 use super::stored::StoredLedger;
+use super::{LedgerError, decode_count};
 use crate::bytes::{Reader, Writer};
 use crate::engine::settling::SettledList;
 use crate::engine::{Arm, ArmId};
@@ -339,15 +339,9 @@ impl Aggregate for Exposures {
     }
 
     fn decode(&self, from: &mut Reader, _: &StoredLedger) -> Result<Option<Exposed>, LedgerError> {
-        let mut count = || {
-            from.number()
-                .ok()
-                .filter(|n| *n < 1 << 56)
-                .ok_or(LedgerError::Number)
-        };
         Ok(Some(Exposed {
-            first: count()?,
-            in_two: count()?,
+            first: decode_count(from)?,
+            in_two: decode_count(from)?,
         }))
     }
 

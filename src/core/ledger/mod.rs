@@ -66,6 +66,7 @@ pub use self::starts::Starts;
 pub use self::sums::Sums;
 pub use self::tracker::{CountingProgress, PairDelta, PairId, PairTracker};
 pub use self::units::{CAPPED_USER_BYTES, UnitCounts};
+use crate::bytes::Reader;
 use crate::engine::settling::{Settled, SettledList};
 use crate::engine::tally::Rows;
 use crate::engine::{Arm, ArmId, RefusedEvent, ShownLists};
@@ -325,6 +326,12 @@ impl Ledger {
     fn keep(&self) -> &Keep {
         self.books.keep()
     }
+}
+
+/// Decodes a count. It is below 2⁵⁶, so that sums of counts fit into 64 bits.
+fn decode_count(from: &mut Reader) -> Result<u64, LedgerError> {
+    let count = from.number().ok();
+    count.filter(|n| *n < 1 << 56).ok_or(LedgerError::Number)
 }
 
 impl fmt::Debug for Ledger {

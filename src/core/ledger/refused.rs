@@ -5,12 +5,12 @@
 
 use std::collections::BTreeMap;
 
-use super::LedgerError;
 use super::book::{Aggregate, ByArm};
 use super::bucket_sums::N_BUCKETS;
 use super::buckets::{bucket, salt};
 use super::keep::{Keep, Users};
 use super::stored::StoredLedger;
+use super::{LedgerError, decode_count};
 use crate::bytes::{Reader, Writer, insert_last};
 use crate::engine::settling::SettledList;
 use crate::engine::{Arm, ArmId, RefusedArm, RefusedEvent};
@@ -95,7 +95,7 @@ impl RefusedCounts {
         let mut counts = RefusedCounts::default();
         for _ in 0..from.length()? {
             let bucket = u8::try_from(from.number()?).map_err(|_| LedgerError::Number)?;
-            insert_last(&mut counts.by_bucket, bucket, count(from)?)?;
+            insert_last(&mut counts.by_bucket, bucket, decode_count(from)?)?;
         }
         for _ in 0..from.length()? {
             let hour = from.number()?;
@@ -103,18 +103,13 @@ impl RefusedCounts {
                 .ok()
                 .filter(|hour| usize::from(*hour) < N_HOURS);
             let n = HourCounts {
-                refused: count(from)?,
-                accepted: count(from)?,
+                refused: decode_count(from)?,
+                accepted: decode_count(from)?,
             };
             insert_last(&mut counts.by_hour, hour.ok_or(LedgerError::Number)?, n)?;
         }
         Ok(counts)
     }
-}
-
-fn count(from: &mut Reader) -> Result<u64, LedgerError> {
-    let count = from.number().ok();
-    count.filter(|n| *n < 1 << 56).ok_or(LedgerError::Number)
 }
 
 fn hour(ms: i64) -> u8 {

@@ -13,7 +13,7 @@ use crate::engine::event::{Batch, Side};
 use crate::engine::outcome::Counts;
 use crate::engine::tally::Rows;
 use crate::engine::watermark::Watermarks;
-use crate::engine::{Arm, ArmId, ArmInSlot, Checkpoint, Engine, Replayed, ResumeError, Rules, ShownLists};
+use crate::engine::{Arm, ArmId, ArmInSlot, Checkpoint, Engine, ResumeError, Rules, ShownLists};
 use crate::metrics::Ranking;
 use crate::metrics::catalogue::Catalogue;
 
@@ -218,11 +218,6 @@ impl PairTracker {
         self.settle(usize::MAX);
     }
 
-    /// Returns whether lists wait for [`Self::settle`].
-    pub fn has_settled(&self) -> bool {
-        self.engine.has_settled()
-    }
-
     /// Returns the end of the time that the ledger covers, Unix ms, or `None` before the first record of the pair.
     pub fn settled_until_ms(&self) -> Option<i64> {
         self.engine.settled_until_ms()
@@ -262,19 +257,9 @@ impl PairTracker {
         self.ledger.encode()
     }
 
-    /// Returns whether a topic must still be replayed up to the position of the checkpoint. Until then there is no idle move.
-    pub fn is_replaying(&self) -> bool {
-        self.engine.is_replaying()
-    }
-
     /// Notes that all records of a topic before this offset were read, see [`Engine::reached`].
     pub fn reached(&mut self, side: Side, offset: i64) {
         self.engine.reached(side, offset);
-    }
-
-    /// Returns the result of replaying a topic, or `None` if the tracker was not resumed.
-    pub fn replayed(&self, side: Side) -> Option<Replayed> {
-        self.engine.replayed(side)
     }
 
     /// Takes the changes since the last call.

@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt};
 
-use super::LedgerError;
 use super::book::{Aggregate, ByArm};
 use super::keep::{Epochs, Keep, Users};
 use super::stored::StoredLedger;
+use super::{LedgerError, decode_count};
 use crate::bytes::{Reader, Writer};
 use crate::engine::settling::SettledList;
 use crate::engine::{Arm, ArmId};
@@ -211,13 +211,9 @@ impl Aggregate for Units {
     }
 
     fn decode(&self, from: &mut Reader, _: &StoredLedger) -> Result<Option<UnitCounts>, LedgerError> {
-        let mut count = || {
-            let count = from.number().ok();
-            count.filter(|n| *n < 1 << 56).ok_or(LedgerError::Number)
-        };
         Ok(Some(UnitCounts {
-            without_user: count()?,
-            capped: count()?,
+            without_user: decode_count(from)?,
+            capped: decode_count(from)?,
         }))
     }
 

@@ -25,15 +25,15 @@ const CHECK: Duration = Duration::from_secs(6);
 
 /// Answer about the topics.
 pub enum TopicAnswer {
-    /// Before anything is stored, or once an event topic was re-created.
-    Admission(Admission),
+    /// Before anything is stored, or once an event topic was re-created. With the identity that is counted, as far as its ids
+    /// are known.
+    Admission(Admission, LogIdentity),
     /// While state is stored: the fault of the state topic, if it has one.
     StateTopic(Option<Finding>),
 }
 
 /// Handle of the thread, which ends soon after the handle is dropped.
 pub struct TopicWatch {
-    identity: LogIdentity,
     answers: Receiver<TopicAnswer>,
     _stop: Sender<()>,
 }
@@ -46,19 +46,12 @@ impl TopicWatch {
     pub fn ask(config: &Config, identity: LogIdentity) -> anyhow::Result<TopicWatch> {
         let (reply, answers) = channel();
         let (stop, stopped) = channel();
-        let run = {
-            let (config, identity) = (config.clone(), identity.clone());
-            move || ask_on(&config, &identity, &reply, &stopped)
-        };
+        let config = config.clone();
         std::thread::Builder::new()
             .name("state-topics".into())
-            .spawn(run)
+            .spawn(move || ask_on(&config, &identity, &reply, &stopped))
             .context("start the thread that checks the topics")?;
-        Ok(TopicWatch {
-            identity,
-            answers,
-            _stop: stop,
-        })
+        Ok(TopicWatch { answers, _stop: stop })
     }
 
     /// Returns the next answer, if there is one.
@@ -72,14 +65,6 @@ impl TopicWatch {
             Err(TryRecvError::Disconnected) => {
                 anyhow::bail!("the thread that checks the topics has ended")
             }
-        }
-    }
-
-    /// Returns the identity that is counted, with the ids of the answer.
-    pub fn identity(&self, admission: &Admission) -> LogIdentity {
-        match admission {
-            Admission::Granted { ids, .. } => with_ids(&self.identity, ids),
-            _ => self.identity.clone(),
         }
     }
 }
@@ -98,16 +83,17 @@ fn ask_on(config: &Config, identity: &LogIdentity, reply: &Sender<TopicAnswer>, 
     loop {
         let facts = before_storing(&config.kafka, &state.topic, &inputs, ANSWER);
         let answer = admission(config, facts.as_ref(), identity.n_partitions);
-        let granted = match &answer {
-            Admission::Granted { ids, .. } => Some(with_ids(identity, ids)),
-            _ => None,
+        let (counted, is_granted) = match &answer {
+            Admission::Granted { ids, .. } => (with_ids(identity, ids), true),
+            _ => (identity.clone(), false),
         };
         let is_refused = matches!(answer, Admission::Refused(_));
         // A refusal is final, because the program ends.
-        if reply.send(TopicAnswer::Admission(answer)).is_err() || is_refused {
+        let sent = reply.send(TopicAnswer::Admission(answer, counted.clone()));
+        if sent.is_err() || is_refused {
             return;
         }
-        if let Some(counted) = granted {
+        if is_granted {
             return watch(config, &counted, &inputs, reply, stopped);
         }
         // The wait ends early only if the handle was dropped.
@@ -140,7 +126,8 @@ fn watch(
             .and_then(|ids| with_ids(counted, &ids).difference(counted))
         {
             // Without a receiver the program is ending.
-            let _ = reply.send(TopicAnswer::Admission(Admission::Refused(recreated(&difference))));
+            let refused = Admission::Refused(recreated(&difference));
+            let _ = reply.send(TopicAnswer::Admission(refused, counted.clone()));
             return;
         }
         let facts = found.state.ok();

@@ -7,7 +7,7 @@ use abgauge_core::engine::View;
 use abgauge_core::engine::event::Side;
 use abgauge_core::journal::{
     BlobId, Claim, CountedTopic, EndQuestion, Entry, Log, LogEvent, LogIdentity, LogProgress, Namespace,
-    OwnerSettings, RecordKey, Seal, SealId, Session, SharedBytes,
+    OwnerSettings, PartitionEvent, RecordKey, Seal, SealId, Session, SharedBytes,
 };
 use abgauge_core::metrics::{LISTS, Ranking};
 use xxhash_rust::xxh3::xxh3_128;
@@ -71,17 +71,17 @@ impl Log for Memory {
     fn poll(&mut self, _: u64, take: &mut dyn FnMut(LogEvent<'_>)) {
         for (of, partition) in self.partitions.iter_mut().zip(0..) {
             for (key, value) in &of.records[of.n_read..] {
-                take(LogEvent::Record {
-                    partition,
+                let record = PartitionEvent::Record {
                     offset: 0,
                     key: key.as_bytes(),
                     value: Some(value),
                     written_ms: None,
-                });
+                };
+                take(LogEvent::Partition(partition, record));
             }
             of.n_read = of.records.len();
             if let Some(question) = of.asked.take_if(|_| self.answers) {
-                take(LogEvent::End { partition, question });
+                take(LogEvent::Partition(partition, PartitionEvent::End(question)));
             }
         }
     }

@@ -12,7 +12,8 @@ use super::{KeeperHandle, Memory, Offer, Roles};
 /// Pairs in a worker's memory, with their settled numbers that wait to be stored.
 #[derive(Debug)]
 pub struct Door {
-    keeper: KeeperHandle,
+    /// Handle for calls that do not concern a memory.
+    pub keeper: KeeperHandle,
     pairs: BTreeMap<PairId, PairInMemory>,
 }
 
@@ -28,11 +29,6 @@ impl Door {
             keeper,
             pairs: BTreeMap::new(),
         }
-    }
-
-    /// Returns the keeper's handle, for calls that do not concern a memory.
-    pub fn keeper(&self) -> &KeeperHandle {
-        &self.keeper
     }
 
     /// Notes that the worker carried out an order: it dropped the pair's previous memory and made this one, whose settled

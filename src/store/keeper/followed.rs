@@ -3,30 +3,21 @@
 
 use abgauge_core::journal::{
     EndQuestion, JournalRules, LogProgress, Namespace, Onlooker, Owner, OwnerCommand, OwnerInput,
-    OwnerSettings, PartitionView, Refusal, Sealed,
+    OwnerSettings, PartitionEvent, PartitionView, Refusal, Sealed,
 };
 
 use super::pair::KeptPair;
+use crate::store::end_questions::EndQuestions;
 
 /// Pause before the next question for an end if nothing waits for one, ms.
 const ASK_EVERY_MS: i64 = 1_000;
 /// Pause if something was read that may be a new state, ms.
 const ASK_AGAIN_MS: i64 = 500;
-/// Pause if something waits for an end but nothing new was read, ms.
-const ASK_SOON_MS: i64 = 100;
-/// Time to wait for an answer before the question is repeated, ms.
-const ANSWER_MS: i64 = 5_000;
 
 pub(super) struct FollowedPartition {
     reader: Reader,
     pub onlooker: Onlooker,
-    /// Time of the last question; `is_asked` while it waits for its answer.
-    asked_ms: Option<i64>,
-    is_asked: bool,
-    /// Something was read since the last question.
-    is_read_on: bool,
-    /// The first end has been neither reached nor given up.
-    is_new: bool,
+    questions: EndQuestions,
     /// Bytes of keys and values up to the first end.
     n_bytes_first: Option<u64>,
 }
@@ -43,10 +34,7 @@ impl FollowedPartition {
         FollowedPartition {
             reader: Reader::View(view),
             onlooker: Onlooker::default(),
-            asked_ms: None,
-            is_asked: false,
-            is_read_on: true,
-            is_new: true,
+            questions: EndQuestions::new(),
             n_bytes_first: None,
         }
     }
@@ -77,19 +65,31 @@ impl FollowedPartition {
         }
     }
 
-    /// Passes an input on to the owner. Without one, the view takes the inputs of the log.
-    pub fn step(&mut self, now_ms: i64, input: OwnerInput<'_>) -> Vec<OwnerCommand> {
+    /// Takes an event of the partition.
+    pub fn take(&mut self, now_ms: i64, event: PartitionEvent<'_>) -> Vec<OwnerCommand> {
+        self.questions.note(&event);
+        if event == PartitionEvent::StartOver {
+            self.onlooker.start_over();
+        }
         let view = match &mut self.reader {
             Reader::View(view) => view,
-            Reader::Pair(pair) => return pair.owner.step(now_ms, input),
+            Reader::Pair(pair) => return pair.owner.step(now_ms, OwnerInput::Log(event)),
         };
-        match input {
-            OwnerInput::Record { offset, key, value } => _ = view.take_at(offset, key, value),
-            OwnerInput::Begins(offset) => view.starts_at(offset),
-            OwnerInput::StartOver => view.start_over(),
-            _ => {}
+        match event {
+            PartitionEvent::Record {
+                offset, key, value, ..
+            } => _ = view.take_at(offset, key, value),
+            PartitionEvent::Begins(offset) => view.starts_at(offset),
+            PartitionEvent::StartOver => view.start_over(),
+            PartitionEvent::End(_) | PartitionEvent::Quiet(_) | PartitionEvent::Acknowledged(_) => {}
         }
         Vec::new()
+    }
+
+    /// Passes another input on to the owner, if there is one.
+    pub fn step(&mut self, now_ms: i64, input: OwnerInput<'_>) -> Vec<OwnerCommand> {
+        let pair = self.pair_mut();
+        pair.map_or_else(Vec::new, |pair| pair.owner.step(now_ms, input))
     }
 
     /// Returns the state that is newly current at an end.
@@ -101,37 +101,22 @@ impl FollowedPartition {
         self.onlooker.end(view, question)
     }
 
-    /// Notes that something new was read.
-    pub fn read(&mut self) {
-        self.is_read_on = true;
-    }
-
-    /// Notes that the question was answered.
-    pub fn answered(&mut self) {
-        (self.is_asked, self.is_new) = (false, false);
-    }
-
     /// Notes how far the partition is read.
     pub fn note(&mut self, progress: LogProgress) {
-        if !self.is_new {
+        if !self.questions.is_new() {
             self.n_bytes_first.get_or_insert(progress.n_bytes);
         }
     }
 
-    /// Notes that all records will be read again, so the open question is void.
-    pub fn start_over(&mut self) {
-        (self.is_asked, self.is_read_on) = (false, true);
-        self.onlooker.start_over();
-    }
-
     /// Returns whether its first end is still to come.
     pub fn is_new(&self) -> bool {
-        self.is_new
+        self.questions.is_new()
     }
 
     /// Returns whether an owner waits for something, so that the loop should poll soon.
     pub fn is_busy(&self) -> bool {
-        self.pair().is_some_and(|pair| self.is_asked || pair.is_busy())
+        self.pair()
+            .is_some_and(|pair| self.questions.is_asked() || pair.is_busy())
     }
 
     /// Returns a question for the end, if one is due. If the states are `published`, ends are also asked for without an owner.
@@ -145,19 +130,15 @@ impl FollowedPartition {
             None if is_published => !self.onlooker.is_known(),
             None => return None,
         };
-        let pause_ms = match (self.is_asked, awaits_end) {
-            (true, _) => ANSWER_MS,
-            (false, true) if self.is_read_on => 0,
-            (false, true) => ASK_SOON_MS,
-            (false, false) if owner.is_none() && self.is_read_on => ASK_AGAIN_MS,
-            (false, false) => ASK_EVERY_MS,
+        let idle_ms = match awaits_end {
+            true => None,
+            false if owner.is_none() && self.questions.is_read_on() => Some(ASK_AGAIN_MS),
+            false => Some(ASK_EVERY_MS),
         };
-        let since_ms = self.asked_ms.map_or(i64::MAX, |asked_ms| now_ms - asked_ms);
         // Each end renews the lease, so ask for one well before the lease is over.
-        if since_ms < pause_ms.min(lease_ms / 3) {
+        if !self.questions.is_due(idle_ms, lease_ms / 3, now_ms) {
             return None;
         }
-        (self.asked_ms, self.is_asked, self.is_read_on) = (Some(now_ms), true, false);
         Some(match &self.reader {
             Reader::View(view) => view.question(now_ms),
             Reader::Pair(pair) => pair.owner.question(now_ms),

@@ -50,12 +50,12 @@ pub(super) enum KeeperRequest {
 /// Handle that reports events of pairs to the keeper, and reads its results. Calls never block. Clones share one keeper.
 #[derive(Clone)]
 pub struct KeeperHandle {
-    requests: Sender<(PairId, KeeperRequest)>,
-    board: Arc<KeeperBoard>,
+    pub(super) requests: Sender<(PairId, KeeperRequest)>,
+    pub(super) board: Arc<KeeperBoard>,
     /// Counter that numbers memories and offers.
-    numbers: Arc<AtomicU64>,
+    pub(super) numbers: Arc<AtomicU64>,
     /// Random number, different in each process.
-    seed: u64,
+    pub(super) seed: u64,
 }
 
 impl fmt::Debug for KeeperHandle {
@@ -65,20 +65,6 @@ impl fmt::Debug for KeeperHandle {
 }
 
 impl KeeperHandle {
-    pub(super) fn new(
-        requests: Sender<(PairId, KeeperRequest)>,
-        board: Arc<KeeperBoard>,
-        numbers: Arc<AtomicU64>,
-        seed: u64,
-    ) -> KeeperHandle {
-        KeeperHandle {
-            requests,
-            board,
-            numbers,
-            seed,
-        }
-    }
-
     /// Returns an id for the states of a pair that starts with this memory.
     pub(super) fn new_incarnation_id(&self, incarnation: Memory) -> u64 {
         xxh3_64_with_seed(&incarnation.0.to_le_bytes(), self.seed)

@@ -30,7 +30,6 @@
 
 mod conflicting_instances;
 mod door;
-mod faults;
 mod followed;
 mod handle;
 mod pace;

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 
 use abgauge_core::journal::{
-    BlockedOperation, EndQuestion, Hindrance, Log, LogEvent, LogProgress, OwnerCommand, OwnerInput,
-    OwnerStatus, RecordKey, SharedBytes,
+    EndQuestion, Log, LogEvent, LogProgress, OwnerCommand, OwnerInput, OwnerStatus, PartitionEvent,
+    RecordKey, SharedBytes,
 };
 use abgauge_core::ledger::PairId;
 use tracing::warn;
@@ -15,7 +15,6 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::Memory;
 use super::conflicting_instances::{ConflictingInstances, ReadRecord};
-use super::faults::Operation;
 use super::followed::FollowedPartition;
 use super::handle::{KeeperHandle, KeeperRequest, Offer};
 use super::pace::WritePace;
@@ -23,6 +22,7 @@ use super::pair::KeptPair;
 use super::status_board::KeeperBoard;
 use super::{KeeperOrder, KeeperSettings};
 use crate::clock::Clock;
+use crate::store::faults::Operation;
 use crate::store::publications::Publications;
 
 /// Maximum number of partitions that are not assigned here and are read for the first time at once.
@@ -67,12 +67,12 @@ pub fn work<L: Log>(
         publications.open(n_partitions);
     }
     let numbers = Arc::new(AtomicU64::new(1));
-    let handle = KeeperHandle::new(
-        send_request,
-        Arc::clone(&board),
-        Arc::clone(&numbers),
-        settings.seed,
-    );
+    let handle = KeeperHandle {
+        requests: send_request,
+        board: Arc::clone(&board),
+        numbers: Arc::clone(&numbers),
+        seed: settings.seed,
+    };
     let desk = KeeperState {
         pace: WritePace::new(settings.max_bytes_per_second),
         settings,
@@ -232,10 +232,13 @@ impl KeeperState {
     }
 
     fn step(&mut self, id: PairId, input: OwnerInput) {
+        self.act(id, |of, now_ms| of.step(now_ms, input));
+    }
+
+    fn act(&mut self, id: PairId, act: impl FnOnce(&mut FollowedPartition, i64) -> Vec<OwnerCommand>) {
         let now_ms = self.clock.lasting_ms();
         if let Some(of) = self.partitions.get_mut(&id) {
-            let commands = of.step(now_ms, input);
-            for command in commands {
+            for command in act(of, now_ms) {
                 self.obey(id, command, now_ms);
             }
         }
@@ -356,76 +359,32 @@ impl KeeperState {
         }
     }
 
-    fn happens(&mut self, happening: LogEvent) {
-        match happening {
-            LogEvent::Record {
-                partition,
-                offset,
-                key,
-                value,
-                written_ms,
-            } => {
-                self.board.faults.clear(Operation::Reading);
-                self.detect_conflicts(&ReadRecord {
-                    pair: partition,
-                    key,
-                    value,
-                    written_ms,
-                    now_ms: self.clock.now_ms(),
-                });
-                self.followed(partition, FollowedPartition::read);
-                self.step(partition, OwnerInput::Record { offset, key, value });
-            }
-            LogEvent::Begins { partition, offset } => self.step(partition, OwnerInput::Begins(offset)),
-            LogEvent::End { partition, question } => {
-                // An answer for a partition without an owner proves nothing about the others.
-                if kept_pair(&mut self.partitions, partition).is_some() {
-                    self.board.faults.clear(Operation::Asking);
-                }
-                self.followed(partition, FollowedPartition::answered);
-                self.step(partition, OwnerInput::End(question));
-                self.publish_state(partition, question);
-            }
-            // The missing record may be a claim. An owner can proceed because it appends a claim of its own; an onlooker must
-            // wait.
-            LogEvent::Quiet { partition, question } => {
-                self.followed(partition, FollowedPartition::answered);
-                self.step(partition, OwnerInput::Quiet(question));
-            }
-            LogEvent::StartOver { partition } => {
-                self.followed(partition, FollowedPartition::start_over);
-                self.step(partition, OwnerInput::StartOver);
-            }
-            LogEvent::Acknowledged { partition, key } => {
-                self.board.faults.clear(Operation::Writing);
-                self.step(partition, OwnerInput::Acknowledged(key));
-            }
-            LogEvent::Fault { message, of_owners } => {
-                if let Some(publications) = &self.publications {
-                    publications.fault(message.clone());
-                }
-                if of_owners {
-                    let hindrance = Hindrance {
-                        message,
-                        is_forbidden: false,
-                    };
-                    self.fault(Operation::Asking, hindrance);
-                }
-            }
-            LogEvent::Hindered(BlockedOperation::Reading, hindrance) => {
-                if let Some(publications) = &self.publications {
-                    publications.hinder(hindrance.as_ref().map(|hindrance| hindrance.message.clone()));
-                }
-                self.hindered(Operation::Reading, hindrance);
-            }
-            LogEvent::Hindered(BlockedOperation::Writing, hindrance) => {
-                self.hindered(Operation::Writing, hindrance);
-            }
+    fn happens(&mut self, event: LogEvent<'_>) {
+        if let Some(publications) = &self.publications {
+            publications.note(&event);
         }
-    }
-
-    fn followed(&mut self, id: PairId, act: impl FnOnce(&mut FollowedPartition)) {
-        self.partitions.entry(id).and_modify(act);
+        // What concerns only partitions without an owner proves nothing about the others.
+        let concerns_owners = match &event {
+            LogEvent::Partition(id, PartitionEvent::End(_)) => kept_pair(&mut self.partitions, *id).is_some(),
+            LogEvent::Fault { of_owners, .. } => *of_owners,
+            _ => true,
+        };
+        let message = concerns_owners.then(|| self.board.faults.note(&event, self.clock.lasting_ms()));
+        if let Some(message) = message.flatten() {
+            warn!("the state topic: {message}");
+        }
+        let LogEvent::Partition(id, event) = event else {
+            return;
+        };
+        self.detect_conflicts(id, &event);
+        let question = match event {
+            PartitionEvent::End(question) => Some(question),
+            _ => None,
+        };
+        self.act(id, |of, now_ms| of.take(now_ms, event));
+        if let Some(question) = question {
+            self.publish_state(id, question);
+        }
     }
 
     /// Publishes the state that is newly current at an end, and the time of that end.
@@ -442,23 +401,25 @@ impl KeeperState {
         }
     }
 
-    fn hindered(&self, what: Operation, hindrance: Option<Hindrance>) {
-        match hindrance {
-            Some(hindrance) => self.fault(what, hindrance),
-            None => self.board.faults.clear(what),
-        }
-    }
-
-    fn fault(&self, what: Operation, hindrance: Hindrance) {
-        let message = hindrance.message.clone();
-        if self.board.faults.put(what, hindrance, self.clock.lasting_ms()) {
-            warn!("the state topic: {message}");
-        }
-    }
-
-    fn detect_conflicts(&mut self, read: &ReadRecord<'_>) {
+    fn detect_conflicts(&mut self, id: PairId, event: &PartitionEvent<'_>) {
+        let PartitionEvent::Record {
+            key,
+            value,
+            written_ms,
+            ..
+        } = event
+        else {
+            return;
+        };
+        let read = ReadRecord {
+            pair: id,
+            key,
+            value: *value,
+            written_ms: *written_ms,
+            now_ms: self.clock.now_ms(),
+        };
         let owner = &self.settings.owner;
-        if let Some(reported) = self.conflicts.look(owner.namespace, &owner.claim, read) {
+        if let Some(reported) = self.conflicts.look(owner.namespace, &owner.claim, &read) {
             warn!("{reported}");
         }
     }

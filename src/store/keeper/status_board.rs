@@ -1,13 +1,13 @@
 //! Board on which the keeper publishes the state of each pair, so that readers never wait for its thread.
 
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use abgauge_core::journal::{LogProgress, OwnerStatus, ShownState, Urgency, Visibility};
 use abgauge_core::ledger::PairId;
 
 use super::Memory;
-use super::faults::Faults;
+use crate::store::faults::Faults;
 
 /// Status of a pair. Times are on [`Clock::lasting_ms`](crate::clock::Clock::lasting_ms).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -52,12 +52,18 @@ pub struct Restored {
 
 #[derive(Default)]
 struct PairBoard {
-    wanted: AtomicU8,
-    /// And the memory that the worker was ordered to make, if any.
-    showing: Mutex<Option<(Visibility, Option<Memory>)>>,
+    now: Mutex<PublishedPair>,
     /// The memory that the worker has made; 0 before the first.
     made: AtomicU64,
-    status: Mutex<PairStatus>,
+}
+
+/// Last report of the keeper about a pair.
+#[derive(Default)]
+struct PublishedPair {
+    wanted: Urgency,
+    /// And the memory that the worker was ordered to make, if any.
+    showing: Option<(Visibility, Option<Memory>)>,
+    status: PairStatus,
 }
 
 /// One place per pair, indexed by pair.
@@ -78,6 +84,11 @@ impl KeeperBoard {
         self.places.get(usize::try_from(pair).ok()?)
     }
 
+    fn now(&self, pair: PairId) -> Option<MutexGuard<'_, PublishedPair>> {
+        let place = self.place(pair)?;
+        Some(place.now.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     pub fn has(&self, pair: PairId) -> bool {
         self.place(pair).is_some()
     }
@@ -86,37 +97,27 @@ impl KeeperBoard {
         &self,
         pair: PairId,
         wanted: Urgency,
-        (showing, incarnation): (Visibility, Option<Memory>),
+        showing: (Visibility, Option<Memory>),
         status: &PairStatus,
     ) {
-        let Some(place) = self.place(pair) else { return };
-        *lock(&place.showing) = Some((showing, incarnation));
-        lock(&place.status).clone_from(status);
-        let wanted = match wanted {
-            Urgency::No => 0,
-            Urgency::WhenDue => 1,
-            Urgency::AtOnce => 2,
-        };
-        place.wanted.store(wanted, Ordering::Relaxed);
+        if let Some(mut now) = self.now(pair) {
+            (now.wanted, now.showing) = (wanted, Some(showing));
+            now.status.clone_from(status);
+        }
     }
 
     pub fn wants_no_more(&self, pair: PairId) {
-        if let Some(place) = self.place(pair) {
-            place.wanted.store(0, Ordering::Relaxed);
+        if let Some(mut now) = self.now(pair) {
+            now.wanted = Urgency::No;
         }
     }
 
     pub fn wants(&self, pair: PairId) -> Urgency {
-        let place = self.place(pair);
-        match place.map_or(0, |place| place.wanted.load(Ordering::Relaxed)) {
-            0 => Urgency::No,
-            1 => Urgency::WhenDue,
-            _ => Urgency::AtOnce,
-        }
+        self.now(pair).map_or(Urgency::No, |now| now.wanted)
     }
 
     pub fn showing(&self, pair: PairId) -> Option<Visibility> {
-        lock(&self.place(pair)?.showing).map(|(showing, _)| showing)
+        self.now(pair)?.showing.map(|(showing, _)| showing)
     }
 
     pub fn made(&self, pair: PairId, incarnation: Memory) {
@@ -131,7 +132,7 @@ impl KeeperBoard {
         let Some(place) = self.place(pair) else {
             return ShownState::default();
         };
-        let Some((showing, incarnation)) = *lock(&place.showing) else {
+        let Some((showing, incarnation)) = self.now(pair).and_then(|now| now.showing) else {
             return ShownState::default();
         };
         // Acquire pairs with the release in `made`: a scrape that sees this memory also sees the board without the
@@ -146,11 +147,7 @@ impl KeeperBoard {
     }
 
     pub fn status(&self, pair: PairId) -> PairStatus {
-        let place = self.place(pair);
-        place.map_or_else(PairStatus::default, |place| lock(&place.status).clone())
+        self.now(pair)
+            .map_or_else(PairStatus::default, |now| now.status.clone())
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -54,6 +54,11 @@ pub enum FormError {
     Topics,
     Ledger(LedgerError),
     Looks(AsOfError),
+    /// Totals and frontier are from different moments.
+    Until {
+        ledger_ms: Option<i64>,
+        frontier_ms: Option<i64>,
+    },
 }
 
 impl fmt::Display for FormError {
@@ -68,8 +73,21 @@ impl fmt::Display for FormError {
                 write!(f, "cannot read the stored looks at experiments: {error}")
             }
             FormError::Ledger(error) => write!(f, "cannot read its ledger: {error}"),
+            FormError::Until {
+                ledger_ms,
+                frontier_ms,
+            } => write!(
+                f,
+                "its totals end at {}, and its frontier is {} (epoch ms)",
+                reported(*ledger_ms),
+                reported(*frontier_ms)
+            ),
         }
     }
+}
+
+fn reported(ms: Option<i64>) -> String {
+    ms.map_or_else(|| "nothing".to_owned(), |ms| ms.to_string())
 }
 
 impl std::error::Error for FormError {}

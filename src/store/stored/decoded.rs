@@ -1,7 +1,5 @@
 //! Contents of a seal, decoded under a configuration by readers that do not resume the pair.
 
-use std::fmt;
-
 use abgauge_core::engine::Checkpoint;
 use abgauge_core::engine::event::Side;
 use abgauge_core::journal::Header;
@@ -33,38 +31,6 @@ pub struct DecodedState {
     looks: Option<PairLooks>,
 }
 
-/// Reason why a seal cannot be used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unusable {
-    Form(FormError),
-    /// Totals and frontier are from different moments.
-    Until {
-        ledger_ms: Option<i64>,
-        frontier_ms: Option<i64>,
-    },
-}
-
-impl fmt::Display for Unusable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Unusable::Form(error) => error.fmt(f),
-            Unusable::Until {
-                ledger_ms,
-                frontier_ms,
-            } => write!(
-                f,
-                "its totals end at {}, and its frontier is {} (epoch ms)",
-                reported(*ledger_ms),
-                reported(*frontier_ms)
-            ),
-        }
-    }
-}
-
-fn reported(ms: Option<i64>) -> String {
-    ms.map_or_else(|| "nothing".to_owned(), |ms| ms.to_string())
-}
-
 impl PairDecoder {
     pub fn new(config: &Config) -> PairDecoder {
         PairDecoder {
@@ -75,19 +41,19 @@ impl PairDecoder {
     }
 
     /// # Errors
-    /// [`Unusable`] if a daemon of this configuration would refuse it, or its totals do not end at its frontier.
-    pub fn read(&self, header: &Header, roles: &Roles) -> Result<DecodedState, Unusable> {
+    /// If a daemon of this configuration would refuse it, or its totals do not end at its frontier.
+    pub fn read(&self, header: &Header, roles: &Roles) -> Result<DecodedState, FormError> {
         let codec::DecodedPair {
             checkpoint,
             ledger: encoded,
             incarnation_id,
             looks,
-        } = codec::read(header, roles, self.sides).map_err(Unusable::Form)?;
+        } = codec::read(header, roles, self.sides)?;
         let ledger = Ledger::decode(&encoded, &self.ranking, &self.keep);
-        let ledger = ledger.map_err(|error| Unusable::Form(FormError::Ledger(error)))?;
+        let ledger = ledger.map_err(FormError::Ledger)?;
         // Both come from one checkpoint, so a difference means that roles of two states were mixed.
         if ledger.until_ms() != checkpoint.until_ms {
-            return Err(Unusable::Until {
+            return Err(FormError::Until {
                 ledger_ms: ledger.until_ms(),
                 frontier_ms: checkpoint.until_ms,
             });
@@ -107,7 +73,7 @@ impl DecodedState {
     ///
     /// # Errors
     /// The same.
-    pub fn read(header: &Header, roles: &Roles, config: &Config) -> Result<DecodedState, Unusable> {
+    pub fn read(header: &Header, roles: &Roles, config: &Config) -> Result<DecodedState, FormError> {
         PairDecoder::new(config).read(header, roles)
     }
 

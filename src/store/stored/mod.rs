@@ -3,7 +3,6 @@
 //!
 //! - [`codec`] encodes a pair as a header and roles, and decodes it.
 //! - [`keep`](keep()) returns what the ledger of a stored pair keeps under a configuration.
-//! - [`TopicReader`] reads the whole topic, to the ends of all partitions, without a group. It can delete a namespace.
 //! - [`DecodedState`] is a decoded seal, for readers that do not resume the pair; [`rows`] lists its numbers one by one.
 
 pub mod codec;
@@ -11,12 +10,10 @@ mod decoded;
 mod keep;
 #[cfg(feature = "parquet")]
 mod parquet;
-mod reader;
 mod settled;
 
-pub use self::decoded::{DecodedState, PairDecoder, Unusable, reach};
+pub use self::decoded::{DecodedState, PairDecoder, reach};
 pub use self::keep::{keep, sides};
 #[cfg(feature = "parquet")]
 pub use self::parquet::ParquetWriter;
-pub use self::reader::{Forgotten, TopicReader, Unread};
 pub use self::settled::{SettledRow, rows};

@@ -11,15 +11,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use anyhow::Context as _;
 use rdkafka::consumer::Consumer as _;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 
+use super::answering::AnsweringThread;
 use super::callbacks::{CallbackNotes, Client, Note};
 use super::client::{fault, too_large};
 use super::names::TopicNames;
@@ -34,10 +32,8 @@ const SEARCH: Duration = Duration::from_secs(60);
 const STEP: i64 = 16;
 
 pub(super) struct Batches {
-    inspections: Option<Sender<Inspection>>,
-    answers: Receiver<Input>,
     closing: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    thread: AnsweringThread<Inspection, Input>,
 }
 
 struct BatchReader {
@@ -58,54 +54,36 @@ enum FetchOutcome {
 impl Batches {
     /// Starts the thread. `config` is the configuration of the group's client.
     pub fn start(topics: TopicNames, config: &ClientConfig) -> anyhow::Result<Batches> {
-        let (inspections, asked) = channel::<Inspection>();
-        let (sender, answers) = channel();
         let closing = Arc::new(AtomicBool::new(false));
         let reader = BatchReader {
             topics,
             config: config_of(config),
             closing: Arc::clone(&closing),
         };
-        let run = move || {
+        let thread = AnsweringThread::start("kafka-batches", move |asked, reply| {
             for inspection in asked {
                 let batch = reader.inspect(inspection).map_err(|error| fault(&error, ""));
-                if sender.send(Input::Inspected(inspection, batch)).is_err() {
+                if reply.send(Input::Inspected(inspection, batch)).is_err() {
                     return;
                 }
             }
-        };
-        let thread = std::thread::Builder::new()
-            .name("kafka-batches".into())
-            .spawn(run)
-            .context("start the thread that inspects batches")?;
-        Ok(Batches {
-            inspections: Some(inspections),
-            answers,
-            closing,
-            thread: Some(thread),
-        })
+        })?;
+        Ok(Batches { closing, thread })
     }
 
     pub fn ask(&self, inspection: Inspection) -> anyhow::Result<()> {
-        let inspections = self.inspections.as_ref().context("it is closing")?;
-        inspections.send(inspection).context("inspect a batch")
+        self.thread.ask(inspection)
     }
 
     pub fn answers(&self) -> impl Iterator<Item = Input> {
-        self.answers.try_iter()
+        self.thread.answers()
     }
 }
 
 impl Drop for Batches {
     fn drop(&mut self) {
-        // A fetch that is under way gives up at once, so the join does not wait for its deadline.
+        // A fetch that is under way gives up at once, so that the thread, which is dropped next, does not wait for its deadline.
         self.closing.store(true, Ordering::Release);
-        self.inspections = None;
-        if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-        {
-            tracing::error!("the thread that inspects batches panicked");
-        }
     }
 }
 

@@ -25,6 +25,19 @@ pub fn base_config(kafka: &settings::Kafka) -> ClientConfig {
     client
 }
 
+/// Sets properties that the operator has not set.
+pub fn set_defaults<'a, V: Into<String>>(
+    client: &mut ClientConfig,
+    kafka: &settings::Kafka,
+    defaults: impl IntoIterator<Item = (&'a str, V)>,
+) {
+    for (name, value) in defaults {
+        if !kafka.properties.0.contains_key(name) {
+            client.set(name, value);
+        }
+    }
+}
+
 /// Logs librdkafka's lines at a low level. Whatever matters also reaches abgauge as an error.
 pub fn log(level: RDKafkaLogLevel, facility: &str, message: &str) {
     match level {

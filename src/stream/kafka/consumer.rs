@@ -6,7 +6,6 @@
 mod tests;
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -14,6 +13,7 @@ use rdkafka::consumer::{CommitMode, Consumer as _};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::{ClientConfig, Message};
 
+use super::answering::AnsweringThread;
 use super::batches::Batches;
 use super::callbacks::{CallbackNotes, Client, Note};
 use super::client;
@@ -26,10 +26,8 @@ use crate::stream::{Answer, Fault, FaultKind, Input, Order, Question, TopicParti
 
 pub struct Consumer {
     forwarding: Forwarding,
-    questions: Option<Sender<Question>>,
-    prober: Option<std::thread::JoinHandle<()>>,
+    prober: AnsweringThread<Question, Answer>,
     client: Arc<Client>,
-    answers: Receiver<Answer>,
     batches: Batches,
     topics: TopicNames,
 }
@@ -46,15 +44,11 @@ impl Consumer {
         );
         let batches = Batches::start(topics.clone(), &config)?;
         let (forwarding, readers) = Forwarding::new(&client, &topics, n_queues);
-        let (questions, asked) = channel();
-        let (reply, answers) = channel();
-        let prober = probe::start(Arc::clone(&client), kafka, config, asked, reply)?;
+        let prober = probe::start(Arc::clone(&client), kafka, config)?;
         let consumer = Consumer {
             forwarding,
-            questions: Some(questions),
-            prober: Some(prober),
+            prober,
             client,
-            answers,
             batches,
             topics,
         };
@@ -63,7 +57,7 @@ impl Consumer {
 
     /// Passes all events except records to `take`. Never blocks.
     pub fn poll(&mut self, mut take: impl FnMut(Input)) {
-        while let Ok(answer) = self.answers.try_recv() {
+        for answer in self.prober.answers() {
             take(Input::Answer(answer));
         }
         // A note reports a response that is too large, with its size. The client reports missing topics only once, at the first
@@ -154,13 +148,7 @@ impl Consumer {
                     .context("commit read positions")?;
             }
             Order::Inspect(inspection) => self.batches.ask(inspection)?,
-            Order::Ask(question) => {
-                if let Some(questions) = &self.questions {
-                    questions
-                        .send(question)
-                        .context("query the brokers in the background")?;
-                }
-            }
+            Order::Ask(question) => self.prober.ask(question)?,
         }
         Ok(())
     }
@@ -188,11 +176,7 @@ pub(super) fn client_config(kafka: &settings::Kafka, n_queues: usize) -> ClientC
         // A lost position must reach the worker. The client must not move it silently.
         .set("auto.offset.reset", "error")
         .set("check.crcs", "true");
-    for (name, value) in defaults(n_queues) {
-        if !kafka.properties.0.contains_key(name) {
-            config.set(name, value);
-        }
-    }
+    client::set_defaults(&mut config, kafka, defaults(n_queues));
     config
 }
 
@@ -241,14 +225,8 @@ const MIN_QUEUED_KIB: usize = 8 << 10;
 impl Drop for Consumer {
     /// Leaves the group, unless this is a static member; librdkafka knows which.
     fn drop(&mut self) {
-        // The thread ends once the sender is dropped.
-        self.questions = None;
-        if let Some(prober) = self.prober.take() {
-            // It may be waiting for a broker, but at most until its own deadline.
-            if prober.join().is_err() {
-                tracing::error!("the thread that queries the brokers panicked");
-            }
-        }
+        // It uses the client, and may be waiting for a broker, but at most until its own deadline.
+        self.prober.close();
         self.forwarding.release(&self.client);
         self.client.context().close();
     }

@@ -56,11 +56,7 @@ impl DeadLetters {
             return Ok(None);
         };
         let mut config = client::base_config(kafka);
-        for (name, value) in DEFAULTS {
-            if !kafka.properties.0.contains_key(name) {
-                config.set(name, value);
-            }
-        }
+        client::set_defaults(&mut config, kafka, DEFAULTS);
         let deliveries = LetterDeliveries::new(topic.clone(), telemetry);
         let producer = config.create_with_context(deliveries).map_err(explain_refusal)?;
         Ok(Some(DeadLetters {

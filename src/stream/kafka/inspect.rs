@@ -295,9 +295,8 @@ fn described(
     let asked = [ResourceSpecifier::Topic(topic)];
     let answer = wait(admin.describe_configs(&asked, &options));
     // rdkafka does not return the code of an admin client's error.
-    let failure = |code| Failure::of(&KafkaError::MetadataFetch(code), "");
     let answer = answer.map_err(|error| match error {
-        KafkaError::AdminOp(code) => failure(code),
+        KafkaError::AdminOp(code) => Failure::of_code(code),
         error => Failure::of(&error, ""),
     });
     let answer = answer?.pop();
@@ -308,25 +307,17 @@ fn described(
             Trouble::TopicForbidden,
             "the brokers returned no settings",
         )),
-        answer => answer.map_err(failure),
+        answer => answer.map_err(Failure::of_code),
     }
 }
 
 fn partitions(metadata: &Metadata, topic: &str) -> Result<NonZeroU32, Failure> {
     let found = metadata.topics().iter().find(|found| found.name() == topic);
     if let Some(code) = found.and_then(|found| found.error()) {
-        return Err(Failure::of(
-            &KafkaError::MetadataFetch(RDKafkaErrorCode::from(code)),
-            "",
-        ));
+        return Err(Failure::of_code(code.into()));
     }
     let n = found.map_or(0, |found| found.partitions().len());
-    let absent = || {
-        Failure::of(
-            &KafkaError::MetadataFetch(RDKafkaErrorCode::UnknownTopicOrPartition),
-            "",
-        )
-    };
+    let absent = || Failure::of_code(RDKafkaErrorCode::UnknownTopicOrPartition);
     u32::try_from(n).ok().and_then(NonZeroU32::new).ok_or_else(absent)
 }
 

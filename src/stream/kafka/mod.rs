@@ -1,5 +1,6 @@
 //! Kafka clients. Only this module uses rdkafka.
 
+mod answering;
 mod batches;
 mod callbacks;
 mod client;

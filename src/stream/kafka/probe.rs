@@ -3,8 +3,6 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use abgauge_core::engine::event::Side;
@@ -14,6 +12,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::Message as _;
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 
+use super::answering::AnsweringThread;
 use super::callbacks::Client;
 use super::client::{SilentContext, fault, look_for_leaders};
 use super::names::TopicNames;
@@ -44,14 +43,12 @@ struct Prober {
     positions: RefCell<BTreeMap<TopicPartition, Option<i64>>>,
 }
 
-/// Starts a thread that answers questions until their sender is dropped.
+/// Starts a thread that answers questions.
 pub(super) fn start(
     client: Arc<Client>,
     kafka: &settings::Kafka,
     config: ClientConfig,
-    questions: Receiver<Question>,
-    answers: Sender<Answer>,
-) -> anyhow::Result<JoinHandle<()>> {
+) -> anyhow::Result<AnsweringThread<Question, Answer>> {
     let mut own = config.clone();
     // Under the same instance id, this client would take the place of the group's own one.
     own.remove("group.instance.id");
@@ -67,17 +64,13 @@ pub(super) fn start(
         absent: Cell::new(None),
         positions: RefCell::default(),
     };
-    let run = move || {
+    AnsweringThread::start("kafka-probe", move |questions, answers| {
         for question in questions {
             if answers.send(prober.answer(question)).is_err() {
                 return;
             }
         }
-    };
-    std::thread::Builder::new()
-        .name("kafka-probe".into())
-        .spawn(run)
-        .context("start the thread that queries the brokers")
+    })
 }
 
 impl Prober {

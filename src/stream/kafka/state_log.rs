@@ -11,17 +11,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use abgauge_core::journal::{
-    BlockedOperation, Cursor, EndQuestion, Log, LogEvent, LogProgress, Namespace, RecordKey, SharedBytes,
+    BlockedOperation, Cursor, EndQuestion, Log, LogEvent, LogProgress, Namespace, PartitionEvent, RecordKey,
+    SharedBytes,
 };
 use anyhow::Context as _;
-use rdkafka::consumer::{BaseConsumer, Consumer as _};
+use rdkafka::consumer::Consumer as _;
 use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
 use rdkafka::{ClientConfig, Message as _, Offset, TopicPartitionList};
 
-use self::complaints::{StateLogComplaints, fault, unread};
+use self::complaints::{fault, unread};
 use self::ends::{EndRequests, PartitionEnd};
 use self::writer::StateWriter;
+use super::callbacks::{CallbackNotes, Client, Note};
 use super::client;
+use super::names::TopicNames;
 use super::producer::explain_refusal;
 use super::queue::{Message as QueuedMessage, RecordQueue};
 use crate::clock::Clock;
@@ -36,7 +39,7 @@ pub struct StateLog {
     clock: Clock,
     // Dropped before its client.
     queue: RecordQueue,
-    client: Arc<BaseConsumer<StateLogComplaints>>,
+    client: Arc<Client>,
     followers: BTreeMap<i32, Cursor>,
     /// Partitions to be read from their first records, as soon as the client accepts that.
     starting: BTreeSet<i32>,
@@ -46,10 +49,9 @@ pub struct StateLog {
     failed: BTreeSet<i32>,
     ends: EndRequests,
     /// Separate requests for the partitions that owners depend on, because one missing leader fails a whole request.
-    ends_of_owners: Option<EndRequests>,
+    ends_of_owners: EndRequests,
     preferred: BTreeSet<i32>,
-    /// `None` if it only reads.
-    writer: Option<StateWriter>,
+    writer: StateWriter,
 }
 
 impl StateLog {
@@ -63,22 +65,9 @@ impl StateLog {
         namespace: Namespace,
         clock: Clock,
     ) -> anyhow::Result<StateLog> {
-        Ok(StateLog {
-            ends_of_owners: Some(EndRequests::start(&reader_config(kafka), topic)?),
-            writer: Some(StateWriter::start(kafka, topic, namespace)?),
-            ..StateLog::reading(kafka, topic, clock)?
-        })
-    }
-
-    /// Opens the topic for reading only, without a producer. Nothing may be appended to it.
-    ///
-    /// # Errors
-    /// librdkafka refuses a property.
-    pub fn reading(kafka: &settings::Kafka, topic: &str, clock: Clock) -> anyhow::Result<StateLog> {
         let config = reader_config(kafka);
-        let client: BaseConsumer<StateLogComplaints> = config
-            .create_with_context(StateLogComplaints::default())
-            .map_err(explain_refusal)?;
+        let notes = CallbackNotes::new(&TopicNames::new(kafka));
+        let client: Client = config.create_with_context(notes).map_err(explain_refusal)?;
         let client = Arc::new(client);
         look_up_leaders(Arc::clone(&client), topic.to_owned())?;
         Ok(StateLog {
@@ -88,10 +77,10 @@ impl StateLog {
             starting: BTreeSet::new(),
             is_unread: false,
             failed: BTreeSet::new(),
-            ends: EndRequests::start(&config, topic)?,
-            ends_of_owners: None,
+            ends: ends::start(&config, topic)?,
+            ends_of_owners: ends::start(&config, topic)?,
             preferred: BTreeSet::new(),
-            writer: None,
+            writer: StateWriter::start(kafka, topic, namespace)?,
             topic: CString::new(topic).context("the name of the state topic holds a NUL")?,
             clock,
         })
@@ -133,16 +122,16 @@ impl StateLog {
     }
 
     /// Restarts a partition from its first record.
-    fn start_over(&mut self, partition: i32) -> Option<LogEvent<'static>> {
+    fn start_over(&mut self, partition: i32) -> Option<PartitionEvent<'static>> {
         self.followers.get_mut(&partition)?.start_over();
         self.starting.insert(partition);
-        Some(LogEvent::StartOver { partition })
+        Some(PartitionEvent::StartOver)
     }
 
     fn take_answers(&mut self, take: &mut dyn FnMut(LogEvent<'_>)) {
         let now_ms = self.clock.steady_ms();
         while let Some((answer, of_owners)) = self.next_answer() {
-            let happening = match answer {
+            match answer {
                 Ok(PartitionEnd {
                     partition,
                     question,
@@ -150,37 +139,42 @@ impl StateLog {
                     end,
                 }) => {
                     let cursor = self.followers.get_mut(&partition);
-                    let answer = cursor.map(|cursor| {
+                    let event = cursor.and_then(|cursor| {
                         // Reported before the end, so that an owner notices lost records at that end.
                         if let Some(offset) = begin.filter(|begin| cursor.begins(*begin)) {
-                            take(LogEvent::Begins { partition, offset });
+                            take(LogEvent::Partition(partition, PartitionEvent::Begins(offset)));
                         }
                         cursor.answer(question, end, now_ms)
                     });
-                    answer.and_then(|answer| answer.happening(partition))
+                    self.hand_over(partition, event, take);
                 }
-                Err(error) => Some(match fault(&error, "", self.topic()) {
+                Err(error) => take(match fault(&error, "", self.topic()) {
                     LogEvent::Fault { message, .. } => LogEvent::Fault { message, of_owners },
                     other => other,
                 }),
-            };
-            self.hand_over(happening, take);
+            }
         }
     }
 
     /// Returns the next answer, and whether owners depend on it.
     fn next_answer(&self) -> Option<(Result<PartitionEnd, KafkaError>, bool)> {
-        let of_owners = self.ends_of_owners.as_ref().and_then(EndRequests::answer);
-        let of_owners = of_owners.map(|answer| (answer, true));
-        of_owners.or_else(|| Some((self.ends.answer()?, false)))
+        let of_owners = self.ends_of_owners.answers().next().map(|answer| (answer, true));
+        of_owners.or_else(|| Some((self.ends.answers().next()?, false)))
     }
 
-    fn hand_over(&mut self, happening: Option<LogEvent<'static>>, take: &mut dyn FnMut(LogEvent<'_>)) {
-        let happening = match happening {
-            Some(LogEvent::StartOver { partition }) => self.start_over(partition),
+    fn hand_over(
+        &mut self,
+        partition: i32,
+        event: Option<PartitionEvent<'static>>,
+        take: &mut dyn FnMut(LogEvent<'_>),
+    ) {
+        let event = match event {
+            Some(PartitionEvent::StartOver) => self.start_over(partition),
             other => other,
         };
-        happening.into_iter().for_each(take);
+        if let Some(event) = event {
+            take(LogEvent::Partition(partition, event));
+        }
     }
 
     fn take_messages(&mut self, wait_ms: u64, take: &mut dyn FnMut(LogEvent<'_>)) {
@@ -194,12 +188,7 @@ impl StateLog {
                 None => self.take_record(&message, take),
                 Some(code) => {
                     self.note_end(code, take);
-                    let happening = self.take_error(&message, code);
-                    if matches!(happening, Some(LogEvent::Hindered(..))) {
-                        self.is_unread = true;
-                        self.failed.insert(partition);
-                    }
-                    self.hand_over(happening, take);
+                    self.take_error(&message, code, take);
                 }
             }
         }
@@ -230,38 +219,47 @@ impl StateLog {
     fn take_record(&mut self, message: &QueuedMessage, take: &mut dyn FnMut(LogEvent<'_>)) {
         let (partition, now_ms) = (message.partition(), self.clock.steady_ms());
         let (key, value) = (message.key().unwrap_or_default(), message.payload());
-        take(LogEvent::Record {
-            partition,
+        let record = PartitionEvent::Record {
             offset: message.offset(),
             key,
             value,
             written_ms: message.timestamp_ms(),
-        });
+        };
+        take(LogEvent::Partition(partition, record));
         let n_bytes = key.len() + value.map_or(0, <[u8]>::len);
         // The end comes after the records below it, as `Log` requires.
         let cursor = self.followers.get_mut(&partition);
-        let answer = cursor.map(|cursor| cursor.read(message.offset() + 1, n_bytes as u64, now_ms));
-        let happening = answer.and_then(|answer| answer.happening(partition));
-        self.hand_over(happening, take);
+        let event = cursor.and_then(|cursor| cursor.read(message.offset() + 1, n_bytes as u64, now_ms));
+        self.hand_over(partition, event, take);
     }
 
-    fn take_error(&mut self, message: &QueuedMessage, code: RDKafkaErrorCode) -> Option<LogEvent<'static>> {
+    fn take_error(
+        &mut self,
+        message: &QueuedMessage,
+        code: RDKafkaErrorCode,
+        take: &mut dyn FnMut(LogEvent<'_>),
+    ) {
         let partition = message.partition();
-        match code {
+        let event = match code {
             RDKafkaErrorCode::PartitionEOF => {
                 let now_ms = self.clock.steady_ms();
-                let cursor = self.followers.get_mut(&partition)?;
-                cursor.reach(message.offset(), now_ms).happening(partition)
+                let cursor = self.followers.get_mut(&partition);
+                cursor.and_then(|cursor| cursor.reach(message.offset(), now_ms))
             }
             RDKafkaErrorCode::AutoOffsetReset
             | RDKafkaErrorCode::OffsetOutOfRange
-            | RDKafkaErrorCode::LogTruncation => Some(LogEvent::StartOver { partition }),
-            code => Some(unread(
-                &KafkaError::MessageConsumption(code),
-                &message.reason(),
-                self.topic(),
-            )),
-        }
+            | RDKafkaErrorCode::LogTruncation => Some(PartitionEvent::StartOver),
+            code => {
+                let error = KafkaError::MessageConsumption(code);
+                let fault = unread(&error, &message.reason(), self.topic());
+                if matches!(fault, LogEvent::Hindered(..)) {
+                    self.is_unread = true;
+                    self.failed.insert(partition);
+                }
+                return take(fault);
+            }
+        };
+        self.hand_over(partition, event, take);
     }
 
     fn take_complaints(&mut self, take: &mut dyn FnMut(LogEvent<'_>)) {
@@ -275,18 +273,22 @@ impl StateLog {
             None => None,
         };
         if let Some(partition) = strayed {
-            self.hand_over(Some(LogEvent::StartOver { partition }), take);
+            self.hand_over(partition, Some(PartitionEvent::StartOver), take);
         }
-        while let Some((error, reason)) = self.client.context().pop() {
-            take(fault(&error, &reason, self.topic()));
+        while let Some(note) = self.client.context().pop() {
+            // It joins no group, so nothing else is noted.
+            if let Note::Error(error, reason) = note {
+                take(fault(&error, &reason, self.topic()));
+            }
         }
     }
 
     fn look_at_the_clock(&mut self, take: &mut dyn FnMut(LogEvent<'_>)) {
         let now_ms = self.clock.steady_ms();
         for (partition, cursor) in &mut self.followers {
-            let answer = cursor.look_at_the_clock(now_ms);
-            answer.happening(*partition).into_iter().for_each(&mut *take);
+            if let Some(event) = cursor.look_at_the_clock(now_ms) {
+                take(LogEvent::Partition(*partition, event));
+            }
         }
     }
 }
@@ -307,21 +309,23 @@ impl Log for StateLog {
         if let Some(cursor) = self.followers.get_mut(&partition) {
             cursor.ask(question);
             let position = cursor.progress().position;
-            let is_preferred = |_: &&EndRequests| self.preferred.contains(&partition);
-            let of_owners = self.ends_of_owners.as_ref().filter(is_preferred);
-            of_owners.unwrap_or(&self.ends).ask(partition, question);
+            let ends = match self.preferred.contains(&partition) {
+                true => &self.ends_of_owners,
+                false => &self.ends,
+            };
+            // If the thread has ended, answers stop, which is noticed soon enough.
+            let _ = ends.ask((partition, question));
             self.try_again(partition, position);
         }
     }
 
     fn append(&mut self, partition: i32, key: RecordKey, value: Option<SharedBytes>) {
-        let writer = self.writer.as_mut().expect("a reader appends nothing");
-        writer.append(partition, key, value);
+        self.writer.append(partition, key, value);
     }
 
     fn poll(&mut self, wait_ms: u64, take: &mut dyn FnMut(LogEvent<'_>)) {
         self.start_those_that_wait().into_iter().for_each(&mut *take);
-        self.writer.iter_mut().for_each(|writer| writer.poll(take));
+        self.writer.poll(take);
         self.take_answers(take);
         self.take_complaints(take);
         self.take_messages(wait_ms, take);
@@ -341,11 +345,7 @@ fn reader_config(kafka: &settings::Kafka) -> ClientConfig {
     // Records are read from the leader, whose end is asked for.
     config.remove("client.rack");
     config.remove("group.instance.id");
-    for (name, value) in READER {
-        if !kafka.properties.0.contains_key(name) {
-            config.set(name, value);
-        }
-    }
+    client::set_defaults(&mut config, kafka, READER);
     config
         .set("group.id", &kafka.group_id)
         .set("enable.auto.commit", "false")
@@ -360,7 +360,7 @@ fn reader_config(kafka: &settings::Kafka) -> ClientConfig {
 }
 
 /// Asks for the leaders of the partitions before they are read: a client without them starts up to a second later.
-fn look_up_leaders(client: Arc<BaseConsumer<StateLogComplaints>>, topic: String) -> anyhow::Result<()> {
+fn look_up_leaders(client: Arc<Client>, topic: String) -> anyhow::Result<()> {
     let ask = move || {
         if let Err(error) = client.fetch_metadata(Some(&topic), LEADERS_WITHIN) {
             tracing::debug!(%error, topic, "the brokers do not report the leaders of its partitions");

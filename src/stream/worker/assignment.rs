@@ -55,7 +55,7 @@ impl Worker {
     }
 
     pub(super) fn assigned(&mut self, partitions: &[TopicPartition]) {
-        self.report.count_rebalance();
+        self.report.telemetry.count_rebalance();
         self.questions.start_epoch();
         self.phase = StartPhase::Owning;
         // Records may have been produced while the group was rebalancing, so no idle time carries over.
@@ -103,7 +103,9 @@ impl Worker {
         let mut known = self.shards.take();
         for partition in whole {
             let phase = Phase::assigned(known.remove(partition), self.stored.is_some());
-            self.stored.iter().for_each(|stored| stored.assigned(*partition));
+            if let Some(stored) = &self.stored {
+                stored.door.keeper.assigned(*partition);
+            }
             self.shards.insert(*partition, phase);
         }
         // A pair that moved to another member loses its state here.
@@ -116,7 +118,7 @@ impl Worker {
 
     /// Drops all pairs until the group assigns partitions of our topics.
     pub(super) fn misassigned(&mut self, others: &[String]) {
-        self.report.count_rebalance();
+        self.report.telemetry.count_rebalance();
         self.questions.start_epoch();
         self.phase = StartPhase::Joining;
         self.membership
@@ -137,7 +139,7 @@ impl Worker {
     }
 
     pub(super) fn revoked(&mut self) {
-        self.report.count_rebalance();
+        self.report.telemetry.count_rebalance();
         self.membership.revoked();
         // The last changes are handed over and committed while the pairs are still here.
         self.hand_over();
@@ -145,14 +147,19 @@ impl Worker {
         self.questions.start_epoch();
         self.phase = StartPhase::Joining;
         for (partition, phase) in self.shards.take() {
-            self.stored.iter().for_each(|stored| stored.revoked(partition));
+            if let Some(stored) = &self.stored {
+                stored.door.keeper.revoked(partition);
+            }
             if phase.reading().is_some() {
                 self.hide(partition);
             }
             match phase.revoked() {
                 Some(parked) => self.shards.insert(partition, parked),
                 // Its memory was empty. The keeper is to order another one if it comes back.
-                None => self.stored.iter_mut().for_each(|stored| stored.forget(partition)),
+                None => self
+                    .stored
+                    .iter_mut()
+                    .for_each(|stored| stored.door.forget(partition)),
             }
         }
         self.orders.push(Order::Unassign);
@@ -161,7 +168,7 @@ impl Worker {
 
     fn hide(&self, partition: i32) {
         self.board.hide(partition);
-        self.report.forget_partition(partition);
+        self.report.telemetry.forget_partition(partition);
     }
 
     /// Drops the state of a pair: clicks that waited for a list stay undecided.
@@ -170,7 +177,9 @@ impl Worker {
         // Every accepted click gets a result. Waiting ones get it here, since their lists can no longer be found.
         counts.count_results(ClickResult::Undecided, pair.engine().n_own_waiting());
         self.report.counts(&counts);
-        self.stored.iter_mut().for_each(|stored| stored.forget(partition));
+        self.stored
+            .iter_mut()
+            .for_each(|stored| stored.door.forget(partition));
         self.board.remove(partition);
         let reported = self.telling.dropped(partition);
         self.note_reported(reported);

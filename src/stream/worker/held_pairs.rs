@@ -154,7 +154,7 @@ impl Worker {
     }
 
     fn held_message(&self, partition: i32) -> Option<String> {
-        let (_, phase) = self.shards.phases().find(|(number, _)| *number == partition)?;
+        let phase = self.shards.phase(partition)?;
         let (topics, skips) = (&self.setup.topics, &self.setup.skips);
         let held = phase.reading()?.held.filter(Held::is_reported)?;
         let why = match held.by {

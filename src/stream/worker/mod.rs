@@ -50,7 +50,7 @@ use self::commits::Commits;
 use self::inspections::Inspections;
 use self::membership::Membership;
 use self::pace::ShardPace;
-use self::pair::{Flow, PartitionLog};
+use self::pair::Flow;
 use self::pair_feed::{FeedClosed, PairFeed};
 use self::phase::Phase;
 use self::report::WorkerReport;
@@ -328,7 +328,7 @@ impl Worker {
     /// Adds settled lists to their ledgers, an equal share for each pair that is being read. Lists of a paused pair wait until
     /// it is read again.
     fn settle(&mut self) {
-        let waiting = |pair: &pair::Pair| pair.tracker.has_settled();
+        let waiting = |pair: &pair::Pair| pair.engine().has_settled();
         let n_waiting = self.shards.pairs().filter(|(_, pair)| waiting(pair)).count();
         for (_, pair) in self.shards.pairs_mut().filter(|(_, pair)| waiting(pair)) {
             pair.tracker.settle(SETTLE_A_ROUND / n_waiting + 1);
@@ -377,7 +377,7 @@ impl Worker {
                 let mut delta = pair.tracker.take_delta();
                 // Settled numbers wait until a seal contains them.
                 if let Some(stored) = &mut self.stored {
-                    delta = stored.withhold(partition, delta);
+                    delta = stored.door.commit(partition, delta);
                 }
                 self.board.merge(partition, &delta);
                 self.report.counts(&delta.counts);
@@ -457,8 +457,8 @@ impl Worker {
 
     fn commit(&mut self) {
         let positions = self.shards.pairs().flat_map(|(partition, pair)| {
-            let of_log = move |log: &PartitionLog| ((log.side, partition), log.position);
-            pair.logs.iter().map(of_log)
+            pair.positions()
+                .map(move |(side, position)| ((side, partition), position))
         });
         let moved = self.commits.moved(positions);
         if !moved.is_empty() {

@@ -207,6 +207,11 @@ impl Pair {
         self.logs.iter_mut().find(|log| log.side == side)
     }
 
+    /// Returns the read position of each of its topics.
+    pub fn positions(&self) -> impl Iterator<Item = (Side, i64)> {
+        self.logs.iter().map(|log| (log.side, log.position))
+    }
+
     pub fn is_held(&self) -> bool {
         self.held.is_some()
     }

@@ -40,7 +40,7 @@ const MAX_FAULTS: usize = 4;
 const MAX_SHARED_ID: f64 = 0.01;
 
 pub struct WorkerReport {
-    telemetry: Arc<Telemetry>,
+    pub telemetry: Arc<Telemetry>,
     topics: [String; 2],
     /// Records that are skipped already.
     skips: Skips,
@@ -58,7 +58,8 @@ pub struct WorkerReport {
     faults_logged: HashMap<String, Duration>,
     /// A fault was logged since the brokers last answered.
     fault_reported: bool,
-    invalid_logged: HashMap<(Side, Reason), LogLimit>,
+    /// Time of the last log line about each kind of unreadable record, and the number of such records since then.
+    invalid_logged: HashMap<(Side, Reason), (Duration, u64)>,
     shares: LossRates,
     limits: Limits,
     /// A topic's share is above its limit, by `Side as usize`, then `Excess as usize`.
@@ -106,12 +107,6 @@ struct LogLosses {
     seen: Option<Duration>,
     /// Losses that the log has reported itself, once it could be written again.
     n_reported: u64,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct LogLimit {
-    last: Duration,
-    n_silent: u64,
 }
 
 /// The state of the worker in one round.
@@ -179,10 +174,6 @@ impl WorkerReport {
         }
     }
 
-    pub fn telemetry(&self) -> Arc<Telemetry> {
-        Arc::clone(&self.telemetry)
-    }
-
     pub fn watch_log(&mut self, losses: Losses) {
         self.log_losses.losses = losses;
     }
@@ -225,14 +216,6 @@ impl WorkerReport {
             users = catalogue.n_users(),
             "loaded a catalogue"
         );
-    }
-
-    pub fn count_rebalance(&self) {
-        self.telemetry.count_rebalance();
-    }
-
-    pub fn forget_partition(&self, partition: i32) {
-        self.telemetry.forget_partition(partition);
     }
 
     pub fn count_pair_restart(&self, partition: i32) {
@@ -280,27 +263,14 @@ impl WorkerReport {
     /// Never logs the payload: it may be private.
     pub fn unreadable(&mut self, record: &UnreadableRecord, uptime: Duration) {
         let (side, partition) = record.at;
-        let limit = self
-            .invalid_logged
-            .entry((side, record.reason))
-            .or_insert(LogLimit {
-                last: Duration::ZERO,
-                n_silent: u64::MAX,
-            });
-        if limit.n_silent != u64::MAX && uptime.saturating_sub(limit.last) < LOG_AGAIN {
-            limit.n_silent += 1;
+        let kind = (side, record.reason);
+        let last = self.invalid_logged.get_mut(&kind);
+        if let Some((_, n_silent)) = last.filter(|(last, _)| uptime.saturating_sub(*last) < LOG_AGAIN) {
+            *n_silent += 1;
             return;
         }
-        // The sentinel means that this reason was never logged: `last` cannot show it while the uptime is short.
-        let unlogged_before = if limit.n_silent == u64::MAX {
-            0
-        } else {
-            limit.n_silent
-        };
-        *limit = LogLimit {
-            last: uptime,
-            n_silent: 0,
-        };
+        let last = self.invalid_logged.insert(kind, (uptime, 0));
+        let unlogged_before = last.map_or(0, |(_, n_silent)| n_silent);
         warn!(
             topic = self.topics[side as usize],
             partition,

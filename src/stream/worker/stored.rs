@@ -6,14 +6,13 @@ mod rot;
 mod status;
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::sync::Arc;
 
 use abgauge_core::engine::View;
 use abgauge_core::engine::event::Side;
 use abgauge_core::engine::{Checkpoint, Replayed};
 use abgauge_core::journal::{Header, LogIdentity};
-use abgauge_core::ledger::{PairDelta, PairId};
+use abgauge_core::ledger::PairId;
 use abgauge_core::looks::{PairLooks, UpTo};
 use tracing::{info, warn};
 
@@ -27,12 +26,12 @@ use super::stored_pair::StoredPair;
 use crate::store::keeper::{self, Door, KeeperHandle, Memory, Offer, Roles, Urgency};
 use crate::store::stored::codec::{self, FormError};
 use crate::store::stored::reach;
-use crate::stream::{Fault, FaultKind, LogStart, Order, Question, TopicPartition};
+use crate::stream::{Fault, FaultKind, LogStart, Order, Question};
 
 /// The pairs of this process, and the door of the store.
 pub struct StoredPairs {
     topic: String,
-    door: Door,
+    pub(super) door: Door,
     identity: LogIdentity,
     /// Pairs whose last state is still to be sealed.
     leaving: BTreeSet<PairId>,
@@ -48,54 +47,20 @@ fn stored(phase: &Phase) -> Option<&StoredPair> {
 impl StoredPairs {
     /// Returns the fault that keeps the state from being read or written, if there is one.
     pub fn fault(&self) -> Option<String> {
-        let fault = self.door.keeper().fault();
+        let fault = self.door.keeper.fault();
         fault.map(|fault| format!("the state topic: {fault}"))
-    }
-
-    pub fn assigned(&self, pair: PairId) {
-        self.door.keeper().assigned(pair);
-    }
-
-    pub fn revoked(&self, pair: PairId) {
-        self.door.keeper().revoked(pair);
-    }
-
-    /// The pair is no longer in memory.
-    pub fn forget(&mut self, pair: PairId) {
-        self.door.forget(pair);
-    }
-
-    /// Withholds settled numbers of a pair and returns those that may be merged now.
-    pub fn withhold(&mut self, pair: PairId, delta: PairDelta) -> PairDelta {
-        self.door.commit(pair, delta)
     }
 
     /// Returns whether the pair must pause because its settled numbers that wait to be stored exceed `room_bytes`. It resumes
     /// once enough is stored. A replaying pair never pauses: nothing settles during the replay, and no state can be stored
     /// before it ends.
     pub fn must_wait(&mut self, partition: PairId, pair: &Pair, room_bytes: u64) -> bool {
-        self.door.is_full(partition, room_bytes) && !pair.tracker.is_replaying()
+        self.door.is_full(partition, room_bytes) && !pair.engine().is_replaying()
     }
 
     /// Returns the facts about a pair that has just started without stored state.
     pub fn begun(&self, pair: PairId) -> Option<StoredPair> {
         Some(StoredPair::new(self.door.incarnation_id(pair)?))
-    }
-}
-
-/// Reason why a stored pair cannot be resumed.
-#[derive(Debug)]
-enum ResumeRefusal {
-    Form(FormError),
-    Resume(abgauge_core::engine::ResumeError),
-}
-
-impl fmt::Display for ResumeRefusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ResumeRefusal::Form(error) => error.fmt(f),
-            ResumeRefusal::Resume(error) => error.fmt(f),
-        }
     }
 }
 
@@ -105,7 +70,7 @@ impl Worker {
         self.report.brokers_answer();
         self.orders.push(Order::Subscribe);
         let lease = keeper.clone();
-        let (clock, telemetry) = (self.clock.clone(), self.report.telemetry());
+        let (clock, telemetry) = (self.clock.clone(), Arc::clone(&self.report.telemetry));
         self.board.show_while(Arc::new(move |pair| {
             // Live numbers also wait until this instance was ready once.
             let shown = lease.shown(pair, clock.lasting_ms());
@@ -193,28 +158,21 @@ impl Worker {
         offer: Offer,
         header: &Header,
         roles: &Roles,
-    ) -> Result<(), ResumeRefusal> {
+    ) -> anyhow::Result<()> {
         if !self.is_ours(partition, incarnation) {
             return Ok(());
         }
         // The board adds the restored sums, so the former ones must be gone.
         self.forget_memory(partition);
         let sides = self.setup.sides();
-        let read = codec::read(header, roles, sides).map_err(ResumeRefusal::Form)?;
+        let read = codec::read(header, roles, sides)?;
         let checkpoint = read.checkpoint;
         let looks = read.looks.filter(|_| self.setup.keeps_users());
         let up_to = |looks: PairLooks| UpTo::of(&looks.users).map(|up_to| (looks, up_to));
-        let looks = looks.map(up_to).transpose();
-        let looks = looks.map_err(|error| ResumeRefusal::Form(FormError::Looks(error)))?;
-        let ledger = self
-            .setup
-            .decode(&read.ledger)
-            .map_err(|error| ResumeRefusal::Form(FormError::Ledger(error)))?;
+        let looks = looks.map(up_to).transpose().map_err(FormError::Looks)?;
+        let ledger = self.setup.decode(&read.ledger).map_err(FormError::Ledger)?;
         self.board.resume(partition, &ledger, reach(&checkpoint, &ledger));
-        let mut pair = self
-            .setup
-            .resume(partition, &checkpoint, ledger)
-            .map_err(ResumeRefusal::Resume)?;
+        let mut pair = self.setup.resume(partition, &checkpoint, ledger)?;
         // The bytes of the cells stay until looks no longer need them.
         pair.tracker.take_cells();
         if let Some(catalogue) = &self.catalogue {
@@ -249,20 +207,16 @@ impl Worker {
         if !self.shards.phase(partition).is_some_and(Phase::is_restored) {
             return;
         }
-        let catalogue = self.catalogue.clone();
-        let mut continues = false;
-        self.shards.change(partition, |phase| {
-            let mut phase = phase;
-            if let Some(pair) = phase.pair_mut() {
-                let gave_up = pair.give_up_copies(logs);
-                if let Some(catalogue) = catalogue.filter(|_| gave_up) {
-                    pair.tracker.set_catalogue(catalogue);
-                }
-                continues = gave_up && pair.is_within(logs);
-            }
-            phase
-        });
-        if continues {
+        let Some(pair) = self.shards.known_mut(partition) else {
+            return;
+        };
+        if !pair.give_up_copies(logs) {
+            return;
+        }
+        if let Some(catalogue) = &self.catalogue {
+            pair.tracker.set_catalogue(Arc::clone(catalogue));
+        }
+        if pair.is_within(logs) {
             let topic = self.setup.topic(Side::Served);
             warn!(
                 partition,
@@ -317,14 +271,14 @@ impl Worker {
     pub(super) fn replay(&mut self) {
         let mut others = Vec::new();
         for (partition, pair) in self.shards.pairs_mut() {
-            if !pair.tracker.is_replaying() {
+            if !pair.engine().is_replaying() {
                 continue;
             }
-            let reached: Vec<(Side, i64)> = pair.logs.iter().map(|log| (log.side, log.position)).collect();
+            let reached: Vec<(Side, i64)> = pair.positions().collect();
             for (side, position) in reached {
                 pair.tracker.reached(side, position);
                 // The digest of the replayed events differs from the stored one.
-                if pair.tracker.replayed(side) == Some(Replayed::Other) {
+                if pair.engine().replayed(side) == Some(Replayed::Other) {
                     others.push((partition, side));
                 }
             }
@@ -365,7 +319,7 @@ impl Worker {
             .phases()
             .all(|(_, phase)| stored(phase).is_some_and(StoredPair::is_complete))
         {
-            self.report.telemetry().note_restored();
+            self.report.telemetry.note_restored();
         }
     }
 
@@ -373,7 +327,7 @@ impl Worker {
     pub(super) fn offer_states(&mut self) {
         let Some(stored) = &mut self.stored else { return };
         for (partition, pair) in self.shards.pairs_mut() {
-            let wants = stored.door.keeper().wants(partition);
+            let wants = stored.door.keeper.wants(partition);
             if wants == Urgency::No || (wants == Urgency::WhenDue && !pair.changed_since_offer()) {
                 continue;
             }
@@ -392,10 +346,10 @@ impl Worker {
 
     /// Returns whether the pair is ours. If not, reports to the keeper that this memory does not exist.
     fn is_ours(&self, partition: PairId, incarnation: Memory) -> bool {
-        let mut phases = self.shards.phases();
-        let is_ours = phases.any(|(number, phase)| number == partition && !matches!(phase, Phase::Parked(_)));
+        let phase = self.shards.phase(partition);
+        let is_ours = phase.is_some_and(|phase| !matches!(phase, Phase::Parked(_)));
         if let Some(stored) = self.stored.as_ref().filter(|_| !is_ours) {
-            stored.door.keeper().forgotten(partition, incarnation);
+            stored.door.keeper.forgotten(partition, incarnation);
         }
         is_ours
     }
@@ -412,13 +366,11 @@ impl Worker {
     }
 
     fn commit_for(&mut self, partition: PairId, number: u64) {
-        let phase = self.shards.phases().find(|(number, _)| *number == partition);
-        let logs = phase.and_then(|(_, phase)| phase.pair()).map(|pair| &pair.logs);
-        let positions = logs
-            .into_iter()
-            .flatten()
-            .map(|log| ((log.side, partition), log.position));
-        let positions: Vec<(TopicPartition, i64)> = positions.collect();
+        let pair = self.shards.phase(partition).and_then(Phase::pair);
+        let positions = pair.into_iter().flat_map(Pair::positions);
+        let positions = positions
+            .map(|(side, position)| ((side, partition), position))
+            .collect();
         self.orders.push(Order::Ask(Question::Commit {
             epoch: self.questions.epoch(),
             pair: partition,
@@ -431,7 +383,7 @@ impl Worker {
     pub(super) fn is_known_to_group(&self, partition: PairId, number: u64, is_known: bool) {
         self.stored
             .iter()
-            .for_each(|stored| stored.door.keeper().committed(partition, number, is_known));
+            .for_each(|stored| stored.door.keeper.committed(partition, number, is_known));
     }
 
     fn refuse(&mut self, partition: PairId, why: &str) {
@@ -445,7 +397,7 @@ impl Worker {
 impl Pair {
     /// Takes a checkpoint, unless the pair is still replaying its logs.
     fn checkpoint(&mut self) -> Option<Checkpoint> {
-        let positions: Vec<(Side, i64)> = self.logs.iter().map(|log| (log.side, log.position)).collect();
+        let positions: Vec<(Side, i64)> = self.positions().collect();
         self.tracker.checkpoint(&positions)
     }
 

@@ -13,7 +13,7 @@ use anyhow::Context as _;
 use super::{error, refuse};
 use crate::clock::Clock;
 use crate::settings::{self, Config, StateTopic};
-use crate::store::stored::TopicReader;
+use crate::store::topic_reader::TopicReader;
 use crate::stream::kafka::inspect::{Failure, Survey, Trouble};
 use crate::stream::kafka::state_log::StateLog;
 use crate::tools::check::{self, CheckFailure, Finding, ResultLevel};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use abgauge::clock::{Clock, ClockControl};
-use abgauge::store::stored::{Forgotten, TopicReader};
+use abgauge::store::topic_reader::{Forgotten, TopicReader};
 use abgauge_core::journal::{
     Breach, Claim, EndQuestion, Log, LogEvent, LogProgress, RecordKey, Session, SharedBytes,
 };
@@ -67,8 +67,8 @@ impl Log for Ticking {
 
 /// Returns the damage that a reader finds in a pair.
 pub fn damage(reader: &TopicReader<Ticking>, namespace: abgauge_core::journal::Namespace) -> Vec<Breach> {
-    let all_contents = reader.partitions().map(|(_, inventory)| inventory.of(namespace));
-    let breaches = all_contents.flat_map(|namespace_contents| namespace_contents.breaches());
+    let all_contents = reader.contents(namespace);
+    let breaches = all_contents.flat_map(|(_, namespace_contents)| namespace_contents.breaches());
     breaches.filter(Breach::is_damage).collect()
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use abgauge::clock::Clock;
 use abgauge_core::journal::{
-    Cursor, EndQuestion, Log, LogEvent, LogProgress, Namespace, RecordKey, SharedBytes,
+    Cursor, EndQuestion, Log, LogEvent, LogProgress, Namespace, PartitionEvent, RecordKey, SharedBytes,
 };
 
 use crate::state::dice::Dice;
@@ -263,12 +263,12 @@ impl Log for Connection {
         }
         let is_mine = |(sender, ..): &mut (usize, i32, RecordKey)| *sender == self.id;
         for (_, partition, key) in shared.acknowledged.extract_if(.., is_mine) {
-            take(LogEvent::Acknowledged { partition, key });
+            take(LogEvent::Partition(partition, PartitionEvent::Acknowledged(key)));
         }
         for (partition, question, end) in self.answers.drain(..) {
             let of = self.partitions.get_mut(&partition).expect("it is followed");
             let answer = of.cursor.answer(question, end, now_ms);
-            hand_over(partition, of, answer.happening(partition), take);
+            hand_over(partition, of, answer, take);
         }
         for (partition, of) in &mut self.partitions {
             for _ in 0..shared.dice.below(12) {
@@ -276,17 +276,17 @@ impl Log for Connection {
                 of.read = of.read.max(next);
                 if let Some(record) = record {
                     let (key, value) = (&record.text[..], record.value.as_deref());
-                    take(LogEvent::Record {
-                        partition: *partition,
+                    let record = PartitionEvent::Record {
                         offset: of.read as i64 - 1,
                         key,
                         value,
                         written_ms: None,
-                    });
+                    };
+                    take(LogEvent::Partition(*partition, record));
                 }
                 let n_bytes = record.map_or(0, |record| record.text.len());
                 let answer = of.cursor.read(of.read as i64, n_bytes as u64, now_ms);
-                hand_over(*partition, of, answer.happening(*partition), take);
+                hand_over(*partition, of, answer, take);
             }
         }
     }
@@ -300,14 +300,13 @@ impl Log for Connection {
 fn hand_over(
     partition: i32,
     of: &mut Partition,
-    happening: Option<LogEvent<'static>>,
+    event: Option<PartitionEvent<'static>>,
     take: &mut dyn FnMut(LogEvent<'_>),
 ) {
-    if let Some(LogEvent::StartOver { partition: which }) = happening
-        && which == partition
-    {
+    let Some(event) = event else { return };
+    if event == PartitionEvent::StartOver {
         of.cursor.start_over();
         of.read = 0;
     }
-    happening.into_iter().for_each(take);
+    take(LogEvent::Partition(partition, event));
 }

@@ -223,7 +223,7 @@ impl<'a> Both<'a> {
     fn apply_in_batches(&mut self, records: &[&Record], cuts: &Cuts) {
         let mut rest = records;
         // Otherwise idle moves hold to the end of a batch.
-        let splits = self.cut.tracker.is_replaying();
+        let splits = self.cut.tracker.engine().is_replaying();
         let whole = [rest.len()];
         let sizes = if splits { &cuts.batches[..] } else { &whole };
         for size in sizes.iter().cycle() {
@@ -249,7 +249,7 @@ impl<'a> Both<'a> {
         let is_resumed = self.cut_at > 0;
         for side in Side::BOTH.into_iter().take(self.n_topics()) {
             self.cut.tracker.reached(side, self.positions[side as usize]);
-            let replayed = self.cut.tracker.replayed(side);
+            let replayed = self.cut.tracker.engine().replayed(side);
             assert_eq!(
                 replayed,
                 is_resumed.then_some(Replayed::Same),
@@ -257,7 +257,7 @@ impl<'a> Both<'a> {
                 self.history
             );
         }
-        assert!(!self.cut.tracker.is_replaying());
+        assert!(!self.cut.tracker.engine().is_replaying());
         self.compare();
     }
 
@@ -355,7 +355,7 @@ impl<'a> Both<'a> {
             self.cut.apply(&again[..again.len().min(n)]);
         }
         self.restore(&from, &parts);
-        if self.cut.tracker.is_replaying() {
+        if self.cut.tracker.engine().is_replaying() {
             self.cut.tracker.idle(Side::Served, Some(T0 + 100_000), i64::MAX);
             self.cut.tracker.idle(Side::Clicks, Some(T0 + 100_000), i64::MAX);
             assert_eq!(self.cut.tracker.checkpoint(&[]), None);
@@ -520,7 +520,7 @@ proptest! {
         }
         let side = changed.at.side;
         both.cut.tracker.reached(side, both.positions[side as usize]);
-        prop_assert_eq!(both.cut.tracker.replayed(side), Some(Replayed::Other));
+        prop_assert_eq!(both.cut.tracker.engine().replayed(side), Some(Replayed::Other));
     }
 }
 

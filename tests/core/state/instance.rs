@@ -3,8 +3,8 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use abgauge_core::journal::{
-    Claim, EndQuestion, JournalRules, Namespace, Owner, OwnerCommand, OwnerInput, OwnerSettings, RecordKey,
-    Session, ShownState, Urgency,
+    Claim, EndQuestion, JournalRules, Namespace, Owner, OwnerCommand, OwnerInput, OwnerSettings,
+    PartitionEvent, RecordKey, Session, ShownState, Urgency,
 };
 
 use crate::state::log::Log;
@@ -139,7 +139,9 @@ impl Instance {
     /// Delivers the end of the partition, if it was asked for and every record before it has been read.
     pub fn reach_end(&mut self, now_ms: i64) -> Vec<OwnerCommand> {
         match self.asked.take_if(|asked| asked.end <= self.read) {
-            Some(asked) => self.owner.step(now_ms, OwnerInput::End(asked.question)),
+            Some(asked) => self
+                .owner
+                .step(now_ms, OwnerInput::Log(PartitionEvent::End(asked.question))),
             None => Vec::new(),
         }
     }
@@ -161,7 +163,15 @@ impl Instance {
         let offset = next as i64 - 1;
         (
             put,
-            self.owner.step(now_ms, OwnerInput::Record { offset, key, value }),
+            self.owner.step(
+                now_ms,
+                OwnerInput::Log(PartitionEvent::Record {
+                    offset,
+                    key,
+                    value,
+                    written_ms: None,
+                }),
+            ),
         )
     }
 
@@ -187,7 +197,8 @@ impl Instance {
 
     pub fn acknowledge(&mut self, which: usize, now_ms: i64) -> Vec<OwnerCommand> {
         let key = self.acknowledged.swap_remove(which);
-        self.owner.step(now_ms, OwnerInput::Acknowledged(key))
+        self.owner
+            .step(now_ms, OwnerInput::Log(PartitionEvent::Acknowledged(key)))
     }
 
     pub fn answer(&mut self, which: usize, now_ms: i64) -> Vec<OwnerCommand> {

@@ -55,8 +55,9 @@ enum Attempt {
 }
 
 /// Urgency of the next state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Urgency {
+    #[default]
     No,
     /// Wanted when the interval is over, or a cell is complete.
     WhenDue,

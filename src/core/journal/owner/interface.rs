@@ -7,8 +7,9 @@ use std::sync::Arc;
 use crate::journal::content::{Role, SharedBytes, State};
 use crate::journal::identity::{LogDifference, LogIdentity};
 use crate::journal::key::{Namespace, RecordKey, SealId, Session};
+use crate::journal::log::PartitionEvent;
 use crate::journal::record::{Claim, MAX_RECORD_BYTES, RecordError, Seal};
-use crate::journal::view::{DamagedBlob, EndQuestion};
+use crate::journal::view::DamagedBlob;
 
 /// Settings of an owner.
 #[derive(Debug, Clone)]
@@ -34,29 +35,13 @@ pub enum OwnerInput<'a> {
     Revoked,
     /// The memory of the pair is gone. The next claim rebuilds it from the stored state.
     Forgotten,
-    /// The next record of the state partition; a tombstone has no value.
-    Record {
-        offset: i64,
-        key: &'a [u8],
-        value: Option<&'a [u8]>,
-    },
-    /// The log of the state partition now begins at this offset; earlier records are gone.
-    Begins(i64),
-    /// Everything below the end of the state partition has been read. The [`Owner`](super::Owner) issued this question when the
-    /// end was asked for.
-    End(EndQuestion),
-    /// The end was asked for with this question, but records below it do not come. This does not count as an end, but allows a
-    /// claim.
-    Quiet(EndQuestion),
-    /// The append of this key is acknowledged by all replicas in sync. A failed append counts as unanswered.
-    Acknowledged(RecordKey),
+    /// An event of the state partition. The [`Owner`](super::Owner) issued the question of an end when the end was asked for.
+    Log(PartitionEvent<'a>),
     /// The memory of the pair at a batch border.
     State(State),
     /// Answer to a [`OwnerCommand::Commit`]: whether the group knows this member and its generation. Any other failure is not an
     /// answer.
     Committed { number: u64, is_known: bool },
-    /// The end of the state partition lies before the read position, so it is read again from its first record.
-    StartOver,
     /// Time has passed.
     Tick,
 }
@@ -114,13 +99,9 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Refusal::Key(key) => write!(f, "key {key} is of a version that this program does not read"),
-            Refusal::Seal { id, error } => write!(f, "seal {}|{}: {error}", id.session, id.number),
+            Refusal::Seal { id, error } => write!(f, "seal {id}: {error}"),
             Refusal::Identity { id, difference } => {
-                write!(
-                    f,
-                    "seal {}|{} is of another log: {difference}",
-                    id.session, id.number
-                )
+                write!(f, "seal {id} is of another log: {difference}")
             }
             Refusal::Damage(damage) => damage.fmt(f),
             Refusal::TooLarge { n_bytes } => write!(

@@ -7,7 +7,9 @@ use crate::journal::content::{SharedBytes, State};
 use crate::journal::fixture::{header, identity, roles, state};
 use crate::journal::identity::LogDifference;
 use crate::journal::key::{Namespace, RecordKey, SealId, Session};
+use crate::journal::log::PartitionEvent;
 use crate::journal::record::{Claim, RecordError, Seal};
+use crate::journal::rules::JournalRules;
 
 mod loss;
 
@@ -39,7 +41,7 @@ impl Desk {
             still_ms: 5_000,
         };
         Desk {
-            owner: Owner::new(settings, seed),
+            owner: Owner::with_rules(settings, seed, JournalRules::default()),
             now_ms: 1_000_000,
             end: 0,
         }
@@ -76,11 +78,12 @@ impl Desk {
 
     fn read_text(&mut self, key: &str, value: Option<&[u8]>) -> Vec<OwnerCommand> {
         self.end += 1;
-        self.step(OwnerInput::Record {
+        self.step(OwnerInput::Log(PartitionEvent::Record {
             offset: self.end - 1,
             key: key.as_bytes(),
             value,
-        })
+            written_ms: None,
+        }))
     }
 
     fn read_all(&mut self, records: &[Sent]) {
@@ -91,7 +94,7 @@ impl Desk {
 
     fn end(&mut self) -> Vec<OwnerCommand> {
         let question = self.owner.question(self.now_ms);
-        self.step(OwnerInput::End(question))
+        self.step(OwnerInput::Log(PartitionEvent::End(question)))
     }
 
     fn shown(&self) -> ShownState {
@@ -119,7 +122,9 @@ impl Desk {
         while let Some((key, value)) = records.get(n_acknowledged).cloned() {
             n_acknowledged += 1;
             if value.is_some() {
-                records.extend(sent(&self.step(OwnerInput::Acknowledged(key))));
+                records.extend(sent(
+                    &self.step(OwnerInput::Log(PartitionEvent::Acknowledged(key))),
+                ));
             }
         }
         self.read_all(&records);
@@ -190,14 +195,14 @@ fn ignores_an_end_requested_before_the_last_record() {
     desk.step(OwnerInput::Assigned);
     let question = desk.owner.question(desk.now_ms);
     desk.read(&claim(6));
-    assert_eq!(desk.step(OwnerInput::End(question)), []);
+    assert_eq!(desk.step(OwnerInput::Log(PartitionEvent::End(question))), []);
 }
 
 #[test]
 fn a_quiet_partition_allows_a_claim_and_nothing_else() {
     let quiet = |desk: &mut Desk| {
         let question = desk.owner.question(desk.now_ms);
-        desk.step(OwnerInput::Quiet(question))
+        desk.step(OwnerInput::Log(PartitionEvent::Quiet(question)))
     };
     let mut desk = Desk::sealed();
     assert_eq!(quiet(&mut desk), [], "no lease, no garbage");
@@ -216,7 +221,9 @@ fn repeats_an_unanswered_claim_with_a_higher_epoch_and_a_new_number() {
     let second = claim_of(&desk.later(1));
     assert_eq!(second.epoch, first.epoch + 1);
     assert_ne!(second.unique, first.unique);
-    desk.step(OwnerInput::Acknowledged(RecordKey::Claim(first)));
+    desk.step(OwnerInput::Log(PartitionEvent::Acknowledged(RecordKey::Claim(
+        first,
+    ))));
     assert_eq!(claim_of(&desk.later(ANSWER_MS)).epoch, first.epoch + 2);
 }
 
@@ -226,10 +233,12 @@ fn waits_for_an_acknowledged_claim_until_a_later_end_lacks_it() {
     desk.step(OwnerInput::Assigned);
     let lost = claim_of(&desk.end());
     let before = desk.owner.question(desk.now_ms);
-    desk.step(OwnerInput::Acknowledged(RecordKey::Claim(lost)));
+    desk.step(OwnerInput::Log(PartitionEvent::Acknowledged(RecordKey::Claim(
+        lost,
+    ))));
     assert_eq!(desk.later(10 * ANSWER_MS), []);
     assert_eq!(
-        desk.step(OwnerInput::End(before)),
+        desk.step(OwnerInput::Log(PartitionEvent::End(before))),
         [],
         "it may lie behind that end"
     );
@@ -245,13 +254,17 @@ fn waits_for_an_acknowledged_seal_until_a_later_end_lacks_it() {
     let offered = state(20, &[("totals", "2")]);
     let seals = |desk: &mut Desk| {
         let blobs = sent(&desk.step(OwnerInput::State(offered.clone())));
-        seal_of(&sent(&desk.step(OwnerInput::Acknowledged(blobs[0].0))))
+        seal_of(&sent(
+            &desk.step(OwnerInput::Log(PartitionEvent::Acknowledged(blobs[0].0))),
+        ))
     };
     let (lost, _) = seals(&mut desk);
     let before = desk.owner.question(desk.now_ms);
-    desk.step(OwnerInput::Acknowledged(RecordKey::Seal(lost)));
+    desk.step(OwnerInput::Log(PartitionEvent::Acknowledged(RecordKey::Seal(
+        lost,
+    ))));
     desk.later(10 * ANSWER_MS);
-    desk.step(OwnerInput::End(before));
+    desk.step(OwnerInput::Log(PartitionEvent::End(before)));
     assert_eq!(desk.owner.wants(), Urgency::No, "it may lie behind that end");
     desk.end();
     assert_eq!(desk.owner.wants(), Urgency::AtOnce);
@@ -265,7 +278,9 @@ fn seals_the_base_again_if_its_acknowledged_seal_is_lost() {
     desk.read_all(&state_of_another(&state(10, &[("totals", "1")])));
     desk.claims();
     let (lost, seal) = seal_of(&sent(&desk.end()));
-    desk.step(OwnerInput::Acknowledged(RecordKey::Seal(lost)));
+    desk.step(OwnerInput::Log(PartitionEvent::Acknowledged(RecordKey::Seal(
+        lost,
+    ))));
     desk.now_ms += 1;
     let (next, again) = seal_of(&sent(&desk.end()));
     assert_eq!((next.number, again), (lost.number + 1, seal));
@@ -345,9 +360,18 @@ fn sends_a_seal_once_its_blobs_are_acknowledged() {
     let offered = state(10, &[("arms", "a"), ("totals", "1")]);
     let blobs = sent(&desk.step(OwnerInput::State(offered.clone())));
     assert_eq!(blobs.len(), 2);
-    assert_eq!(desk.step(OwnerInput::Acknowledged(blobs[0].0)), []);
-    assert_eq!(desk.step(OwnerInput::Acknowledged(blobs[0].0)), [], "the same");
-    let (_, seal) = seal_of(&sent(&desk.step(OwnerInput::Acknowledged(blobs[1].0))));
+    assert_eq!(
+        desk.step(OwnerInput::Log(PartitionEvent::Acknowledged(blobs[0].0))),
+        []
+    );
+    assert_eq!(
+        desk.step(OwnerInput::Log(PartitionEvent::Acknowledged(blobs[0].0))),
+        [],
+        "the same"
+    );
+    let (_, seal) = seal_of(&sent(
+        &desk.step(OwnerInput::Log(PartitionEvent::Acknowledged(blobs[1].0))),
+    ));
     assert_eq!(seal.content, offered.content);
 }
 
@@ -405,9 +429,11 @@ fn each_acknowledged_blob_restarts_the_timeout() {
     let mut desk = Desk::holder();
     let blobs = sent(&desk.step(OwnerInput::State(state(10, &[("arms", "a"), ("totals", "1")]))));
     desk.later(ANSWER_MS - 1);
-    desk.step(OwnerInput::Acknowledged(blobs[0].0));
+    desk.step(OwnerInput::Log(PartitionEvent::Acknowledged(blobs[0].0)));
     desk.later(ANSWER_MS - 1);
-    seal_of(&sent(&desk.step(OwnerInput::Acknowledged(blobs[1].0))));
+    seal_of(&sent(
+        &desk.step(OwnerInput::Log(PartitionEvent::Acknowledged(blobs[1].0))),
+    ));
 }
 
 #[test]
@@ -434,7 +460,10 @@ fn shows_a_state_once_it_is_in_force() {
     let offered = state(10, &[]);
     let records = sent(&desk.step(OwnerInput::State(offered.clone())));
     let (id, _) = seal_of(&records);
-    assert_eq!(desk.step(OwnerInput::Acknowledged(RecordKey::Seal(id))), []);
+    assert_eq!(
+        desk.step(OwnerInput::Log(PartitionEvent::Acknowledged(RecordKey::Seal(id)))),
+        []
+    );
     desk.read_all(&records);
     assert_eq!(desk.shown().settled, None);
     let content = offered.content;
@@ -481,15 +510,20 @@ fn gives_up_a_seal_whose_blobs_are_not_acknowledged() {
     desk.later(ANSWER_MS);
     let second = sent(&desk.step(OwnerInput::State(state(20, &[("totals", "2")]))));
     assert_ne!(first[0].0, second[0].0);
-    assert_eq!(desk.step(OwnerInput::Acknowledged(first[0].0)), []);
-    seal_of(&sent(&desk.step(OwnerInput::Acknowledged(second[0].0))));
+    assert_eq!(
+        desk.step(OwnerInput::Log(PartitionEvent::Acknowledged(first[0].0))),
+        []
+    );
+    seal_of(&sent(
+        &desk.step(OwnerInput::Log(PartitionEvent::Acknowledged(second[0].0))),
+    ));
 }
 
 #[test]
 fn waits_for_an_acknowledged_seal() {
     let mut desk = Desk::sealed();
     let (id, _) = seal_of(&sent(&desk.step(OwnerInput::State(state(20, &[])))));
-    desk.step(OwnerInput::Acknowledged(RecordKey::Seal(id)));
+    desk.step(OwnerInput::Log(PartitionEvent::Acknowledged(RecordKey::Seal(id))));
     desk.later(10 * ANSWER_MS);
     assert_eq!(desk.owner.wants(), Urgency::No);
 }
@@ -520,7 +554,7 @@ fn deletes_nothing_while_the_next_seal_is_in_progress() {
     let blobs = sent(&desk.step(OwnerInput::State(state(20, &[("totals", "2")]))));
     desk.read_all(&blobs);
     assert_eq!(desk.end(), [], "its blob is under way");
-    let seal = sent(&desk.step(OwnerInput::Acknowledged(blobs[0].0)));
+    let seal = sent(&desk.step(OwnerInput::Log(PartitionEvent::Acknowledged(blobs[0].0))));
     assert_eq!(desk.end(), [], "it is not in force yet");
     desk.read_all(&seal);
     assert!(buried(&desk.end()).contains(&RecordKey::Claim(session(0))));
@@ -540,7 +574,10 @@ fn a_superseded_owner_seals_nothing_and_asks_the_group() {
     let mut desk = Desk::sealed();
     let blobs = sent(&desk.step(OwnerInput::State(state(20, &[("totals", "2")]))));
     supersede(&mut desk, 9);
-    assert_eq!(desk.step(OwnerInput::Acknowledged(blobs[0].0)), []);
+    assert_eq!(
+        desk.step(OwnerInput::Log(PartitionEvent::Acknowledged(blobs[0].0))),
+        []
+    );
     assert_eq!(desk.step(OwnerInput::State(state(30, &[]))), []);
     assert_eq!(desk.owner.wants(), Urgency::No);
 }
@@ -650,7 +687,7 @@ fn settled_numbers_expire_with_their_lease() {
     let mut desk = Desk::sealed();
     let question = desk.owner.question(desk.now_ms);
     desk.later(4_000);
-    desk.step(OwnerInput::End(question));
+    desk.step(OwnerInput::Log(PartitionEvent::End(question)));
     for _ in 0..11 {
         desk.later(1_000);
     }
@@ -697,7 +734,7 @@ fn a_resumed_loop_shows_nothing_until_an_end_requested_since() {
     let before = desk.owner.question(desk.now_ms);
     desk.later(5_001);
     assert_eq!(desk.shown(), ShownState::default());
-    desk.step(OwnerInput::End(before));
+    desk.step(OwnerInput::Log(PartitionEvent::End(before)));
     assert_eq!(desk.shown(), ShownState::default());
     desk.end();
     assert!(desk.shown().live && desk.shown().settled.is_some());
@@ -805,7 +842,7 @@ fn refuses_an_incomplete_base() {
 #[test]
 fn a_running_owner_rewrites_a_lost_log() {
     let mut desk = Desk::sealed();
-    assert_eq!(desk.step(OwnerInput::StartOver), []);
+    assert_eq!(desk.step(OwnerInput::Log(PartitionEvent::StartOver)), []);
     let claim = sent(&desk.end());
     desk.read_all(&claim);
     let again = sent(&desk.end());
@@ -820,6 +857,6 @@ fn a_running_owner_rewrites_a_lost_log() {
 fn ignores_an_end_requested_before_the_loss() {
     let mut desk = Desk::sealed();
     let question = desk.owner.question(desk.now_ms);
-    desk.step(OwnerInput::StartOver);
-    assert_eq!(desk.step(OwnerInput::End(question)), []);
+    desk.step(OwnerInput::Log(PartitionEvent::StartOver));
+    assert_eq!(desk.step(OwnerInput::Log(PartitionEvent::End(question))), []);
 }

@@ -53,6 +53,11 @@ impl Failure {
         }
     }
 
+    /// Returns the failure that a broker reports by this code.
+    pub(super) fn of_code(code: Code) -> Failure {
+        Failure::of(&KafkaError::MetadataFetch(code), "")
+    }
+
     pub(super) fn of_config(error: KafkaError) -> Failure {
         Failure::new(Trouble::Property, format!("{:#}", explain_refusal(error)))
     }

@@ -1,12 +1,6 @@
 //! Problems with reading or writing the state topic, as text for the operator.
 
-use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
-
 use abgauge_core::journal::{BlockedOperation, Hindrance, LogEvent};
-use rdkafka::client::ClientContext;
-use rdkafka::config::RDKafkaLogLevel;
-use rdkafka::consumer::ConsumerContext;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
 use crate::stream::kafka::client;
@@ -80,35 +74,3 @@ fn explain(error: &KafkaError, reason: &str, topic: &str) -> String {
     };
     format!("`{topic}`: {remedy} ({detail})")
 }
-
-/// Complaints of the client, until they are taken.
-#[derive(Default)]
-pub(super) struct StateLogComplaints(Mutex<VecDeque<(KafkaError, String)>>);
-
-impl StateLogComplaints {
-    pub fn pop(&self) -> Option<(KafkaError, String)> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
-    }
-
-    fn push(&self, error: KafkaError, reason: String) {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push_back((error, reason));
-    }
-}
-
-impl ClientContext for StateLogComplaints {
-    fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
-        client::log(level, facility, message);
-        if let Some(reason) = client::refused_certificate(facility, message) {
-            self.push(KafkaError::Global(RDKafkaErrorCode::SSL), reason);
-        }
-    }
-
-    fn error(&self, error: KafkaError, reason: &str) {
-        self.push(error, reason.to_owned());
-    }
-}
-
-impl ConsumerContext for StateLogComplaints {}

@@ -1,16 +1,15 @@
 //! Asks for the ends and begins of partitions, on a thread: one request to each broker for all that wait.
 
 use std::collections::BTreeMap;
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::JoinHandle;
+use std::sync::mpsc::{Receiver, Sender};
 use std::time::{Duration, Instant};
 
 use abgauge_core::journal::EndQuestion;
-use anyhow::Context as _;
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use rdkafka::error::KafkaError;
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 
+use crate::stream::kafka::answering::AnsweringThread;
 use crate::stream::kafka::client::{SilentContext, look_for_leaders};
 use crate::stream::kafka::producer::explain_refusal;
 
@@ -29,51 +28,18 @@ pub(super) struct PartitionEnd {
     pub begin: Option<i64>,
 }
 
-/// Questions and their answers. Dropping it waits for the thread, at most until a request has failed.
-pub(super) struct EndRequests {
-    questions: Option<Sender<(i32, EndQuestion)>>,
-    answers: Receiver<Result<PartitionEnd, KafkaError>>,
-    thread: Option<JoinHandle<()>>,
-}
+/// Questions about partitions and their answers.
+pub(super) type EndRequests = AnsweringThread<(i32, EndQuestion), Result<PartitionEnd, KafkaError>>;
 
-impl EndRequests {
-    pub fn start(config: &ClientConfig, topic: &str) -> anyhow::Result<EndRequests> {
-        let client: BaseConsumer<SilentContext> = config
-            .create_with_context(SilentContext)
-            .map_err(explain_refusal)?;
-        let (questions, asked) = channel();
-        let (reply, answers) = channel();
-        let topic = topic.to_owned();
-        let run = move || answer_all(&client, &topic, &asked, &reply);
-        let thread = std::thread::Builder::new().name("state-ends".into()).spawn(run);
-        Ok(EndRequests {
-            questions: Some(questions),
-            answers,
-            thread: Some(thread.context("start the thread that queries the ends of the state topic")?),
-        })
-    }
-
-    pub fn ask(&self, partition: i32, question: EndQuestion) {
-        if let Some(questions) = &self.questions {
-            // If the thread has ended, answers stop, which is noticed soon enough.
-            let _ = questions.send((partition, question));
-        }
-    }
-
-    pub fn answer(&self) -> Option<Result<PartitionEnd, KafkaError>> {
-        self.answers.try_recv().ok()
-    }
-}
-
-impl Drop for EndRequests {
-    fn drop(&mut self) {
-        self.questions = None;
-        if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-        {
-            tracing::error!("the thread that queries the ends of the state topic panicked");
-        }
-    }
+/// Starts the thread with a client of its own.
+pub(super) fn start(config: &ClientConfig, topic: &str) -> anyhow::Result<EndRequests> {
+    let client: BaseConsumer<SilentContext> = config
+        .create_with_context(SilentContext)
+        .map_err(explain_refusal)?;
+    let topic = topic.to_owned();
+    AnsweringThread::start("state-ends", move |asked, reply| {
+        answer_all(&client, &topic, &asked, &reply);
+    })
 }
 
 fn answer_all(

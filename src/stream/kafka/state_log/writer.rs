@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use abgauge_core::journal::{LogEvent, Namespace, RecordKey, SharedBytes};
+use abgauge_core::journal::{LogEvent, Namespace, PartitionEvent, RecordKey, SharedBytes};
 use rdkafka::ClientConfig;
 use rdkafka::client::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
@@ -114,7 +114,7 @@ impl StateWriter {
             } = sent;
             self.n_bytes_in_flight = self.n_bytes_in_flight.saturating_sub(n_bytes);
             match result {
-                Ok(()) if is_put => take(LogEvent::Acknowledged { partition, key }),
+                Ok(()) if is_put => take(LogEvent::Partition(partition, PartitionEvent::Acknowledged(key))),
                 // A tombstone is confirmed by reading it, not by its answer.
                 Ok(()) => {}
                 Err(error) => take(unwritten(&error, &self.topic)),

@@ -27,7 +27,7 @@ impl StoredPairs {
             if matches!(phase, Phase::Parked(_)) {
                 continue;
             }
-            let status = self.door.keeper().status(pair);
+            let status = self.door.keeper.status(pair);
             // If a pair has a known fault, hidden numbers may be only its effect.
             if let Some(trouble) = &status.trouble {
                 found.push(format!("partition {pair}: {trouble}"));
@@ -48,13 +48,13 @@ impl StoredPairs {
     /// Returns whether a pair that was stored shows nothing settled.
     fn is_hidden(&self, pair: PairId, phase: &Phase, now_ms: i64) -> bool {
         let is_sealed = stored(phase).is_some_and(|own| own.is_sealed);
-        is_sealed && self.door.keeper().shown(pair, now_ms).settled.is_none()
+        is_sealed && self.door.keeper.shown(pair, now_ms).settled.is_none()
     }
 
     /// Returns an invalid key in our namespace, and its partition.
     pub fn malformed_key(&self, shards: &Shards) -> Option<(PairId, String)> {
         let mut pairs = shards.phases().map(|(pair, _)| pair);
-        pairs.find_map(|pair| Some((pair, self.door.keeper().status(pair).malformed_key?)))
+        pairs.find_map(|pair| Some((pair, self.door.keeper.status(pair).malformed_key?)))
     }
 }
 

@@ -29,9 +29,9 @@ impl StoredPairs {
             .phases()
             .filter(|(_, phase)| !matches!(phase, Phase::Parked(_)));
         let states = ours.filter_map(|(pair, phase)| {
-            let mut state = state(&self.door.keeper().status(pair), stored(phase), now_ms)?;
+            let mut state = state(&self.door.keeper.status(pair), stored(phase), now_ms)?;
             // Wrong settings of the topic or missing rights on it affect every pair.
-            state.whole &= self.unfit.is_none() && !self.door.keeper().is_forbidden();
+            state.whole &= self.unfit.is_none() && !self.door.keeper.is_forbidden();
             Some((pair, state))
         });
         states.collect()
@@ -39,21 +39,17 @@ impl StoredPairs {
 
     /// Describes the wait until the stored state of these pairs is known.
     pub fn restoring(&self, pairs: &[PairId]) -> Option<String> {
-        let statuses: Vec<PairStatus> = pairs
-            .iter()
-            .map(|pair| self.door.keeper().status(*pair))
-            .collect();
+        let statuses: Vec<PairStatus> = pairs.iter().map(|pair| self.door.keeper.status(*pair)).collect();
         restoring(pairs, &statuses)
     }
 
     /// Describes the wait until the logs of a pair have been replayed up to the counted positions.
     pub fn reading_again(&self, partition: PairId, pair: &Pair) -> Option<String> {
         let own = pair.stored.as_ref()?;
-        if !pair.tracker.is_replaying() {
+        if !pair.engine().is_replaying() {
             return None;
         }
-        let positions = pair.logs.iter().map(|log| (log.side, log.position));
-        Some(reading_again(partition, &own.counted, positions))
+        Some(reading_again(partition, &own.counted, pair.positions()))
     }
 }
 

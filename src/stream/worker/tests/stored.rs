@@ -5,7 +5,7 @@ use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use abgauge_core::journal::{
-    self, Claim, Log, LogEvent, LogIdentity, LogProgress, Namespace, RecordKey, SharedBytes,
+    self, Claim, Log, LogEvent, LogIdentity, LogProgress, Namespace, PartitionEvent, RecordKey, SharedBytes,
 };
 use abgauge_core::ledger::PairId;
 
@@ -42,17 +42,18 @@ impl Log for Obliging {
     fn poll(&mut self, _: u64, take: &mut dyn FnMut(LogEvent<'_>)) {
         for (partition, key, value) in self.written.drain(..) {
             self.history.push((partition, key, value.clone()));
-            take(LogEvent::Record {
-                partition,
+            let text = key.text(self.namespace);
+            let record = PartitionEvent::Record {
                 offset: 0,
-                key: key.text(self.namespace).as_bytes(),
+                key: text.as_bytes(),
                 value: value.as_deref(),
                 written_ms: None,
-            });
-            take(LogEvent::Acknowledged { partition, key });
+            };
+            take(LogEvent::Partition(partition, record));
+            take(LogEvent::Partition(partition, PartitionEvent::Acknowledged(key)));
         }
         for (partition, question) in std::mem::take(&mut self.asked) {
-            take(LogEvent::End { partition, question });
+            take(LogEvent::Partition(partition, PartitionEvent::End(question)));
         }
     }
 

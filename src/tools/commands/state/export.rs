@@ -19,7 +19,7 @@ pub fn export(desk: &OpenedTopic, args: &ExportArgs) -> anyhow::Result<ExitCode>
     let mut pairs = Vec::new();
     let mut is_whole = true;
     for (partition, inventory) in reader.partitions() {
-        match contents(desk, &inventory.of(desk.own)) {
+        match contents(desk, inventory.of(desk.own)) {
             Ok(Some(contents)) => pairs.push((partition, contents)),
             Ok(None) => note(&format!("partition {partition}: no seal is stored")),
             Err(why) => {
@@ -41,9 +41,10 @@ pub fn export(desk: &OpenedTopic, args: &ExportArgs) -> anyhow::Result<ExitCode>
 /// Reads the highest seal, which stays valid while a newer claim has no seal yet.
 fn contents(
     desk: &OpenedTopic,
-    namespace_contents: &NamespaceContents,
+    namespace_contents: Option<&NamespaceContents>,
 ) -> Result<Option<DecodedState>, String> {
-    let Some((_, seal)) = namespace_contents.end().and_then(|end| end.seal) else {
+    let sealed = namespace_contents.and_then(|contents| Some((contents, contents.end()?.seal?)));
+    let Some((namespace_contents, (_, seal))) = sealed else {
         return Ok(None);
     };
     let seal = seal.map_err(|error| error.to_string())?;

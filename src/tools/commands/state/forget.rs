@@ -8,7 +8,7 @@ use abgauge_core::nouns::number_of;
 use anyhow::Context as _;
 
 use super::{OpenedTopic, time};
-use crate::store::stored::TopicReader;
+use crate::store::topic_reader::TopicReader;
 use crate::stream::kafka::state_log::StateLog;
 use crate::tools::cli::ForgetArgs;
 use crate::tools::commands::{error, note, print, warn};
@@ -30,7 +30,7 @@ pub fn forget(desk: &OpenedTopic, args: &ForgetArgs) -> anyhow::Result<ExitCode>
         None => (0..n).collect(),
     };
     let mut reader = desk.read(namespace, &args.reading)?;
-    let all_contents: Vec<(i32, NamespaceContents)> = all_contents(&reader, namespace, &partitions);
+    let all_contents = all_contents(&reader, namespace, &partitions);
     if all_contents.is_empty() {
         note(&format!("namespace {namespace} has no stored state there"));
         return Ok(ExitCode::SUCCESS);
@@ -64,22 +64,19 @@ pub fn forget(desk: &OpenedTopic, args: &ForgetArgs) -> anyhow::Result<ExitCode>
     Ok(ExitCode::SUCCESS)
 }
 
-fn all_contents(
-    reader: &TopicReader<StateLog>,
+fn all_contents<'a>(
+    reader: &'a TopicReader<StateLog>,
     namespace: Namespace,
     partitions: &BTreeSet<i32>,
-) -> Vec<(i32, NamespaceContents)> {
-    let of = reader
-        .partitions()
-        .filter(|(partition, _)| partitions.contains(partition));
-    let all_contents = of.map(|(partition, inventory)| (partition, inventory.of(namespace)));
+) -> Vec<(i32, &'a NamespaceContents)> {
+    let all_contents = reader.contents(namespace);
     all_contents
-        .filter(|(_, namespace_contents)| !namespace_contents.is_empty())
+        .filter(|(partition, of)| partitions.contains(partition) && !of.is_empty())
         .collect()
 }
 
 /// Prints what is about to be lost.
-fn print_losses(namespace: Namespace, all_contents: &[(i32, NamespaceContents)]) -> anyhow::Result<()> {
+fn print_losses(namespace: Namespace, all_contents: &[(i32, &NamespaceContents)]) -> anyhow::Result<()> {
     let mut text = format!("namespace {namespace}\n");
     for (partition, namespace_contents) in all_contents {
         let end = namespace_contents.end();
@@ -113,7 +110,7 @@ fn print_losses(namespace: Namespace, all_contents: &[(i32, NamespaceContents)])
 fn possible_writer(
     desk: &OpenedTopic,
     namespace: Namespace,
-    all_contents: &[(i32, NamespaceContents)],
+    all_contents: &[(i32, &NamespaceContents)],
 ) -> Option<String> {
     // Only the configured group can be queried, because keys contain just the hash of a group.
     if namespace == desk.own {

@@ -38,8 +38,7 @@ pub fn verify(desk: &OpenedTopic, args: &VerifyArgs) -> anyhow::Result<ExitCode>
         .collect();
     findings.extend(unfit(desk));
     let mut n_sealed = 0;
-    for (partition, inventory) in reader.partitions() {
-        let namespace_contents = inventory.of(desk.own);
+    for (partition, namespace_contents) in reader.contents(desk.own) {
         let of_pair = Judge {
             config: &desk.config,
             own: desk.own,
@@ -49,7 +48,7 @@ pub fn verify(desk: &OpenedTopic, args: &VerifyArgs) -> anyhow::Result<ExitCode>
             ids: &ids,
         };
         n_sealed += usize::from(namespace_contents.end().is_some_and(|end| end.seal.is_some()));
-        findings.extend(of_pair.namespace_contents(&namespace_contents));
+        findings.extend(of_pair.namespace_contents(namespace_contents));
     }
     let is_sound = !findings.iter().any(|finding| finding.level == DAMAGE);
     findings.insert(0, verdict(desk, n_sealed, is_sound));
@@ -400,7 +399,8 @@ mod tests {
                 logs: &self.logs,
                 ids: &[7, 0],
             };
-            judge.namespace_contents(&inventory.of(self.own()))
+            let contents = inventory.of(self.own());
+            contents.map_or_else(Vec::new, |contents| judge.namespace_contents(contents))
         }
     }
 

@@ -3,13 +3,15 @@
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 
-use abgauge_core::journal::{Inventory, Namespace, NamespaceContents, Seal, Weight};
+use abgauge_core::journal::{Namespace, NamespaceContents, Seal, Weight};
 use abgauge_core::metrics::{CLICKS, LISTS};
 use abgauge_core::table::{self, align_numbers, visible};
 use serde::Serialize;
 
 use super::{OpenedTopic, time};
 use crate::store::stored::DecodedState;
+use crate::store::topic_reader::TopicReader;
+use crate::stream::kafka::state_log::StateLog;
 use crate::tools::cli::{ShowArgs, TableOrJson};
 use crate::tools::commands::print;
 
@@ -81,15 +83,14 @@ struct ShownTopic {
 
 pub fn show(desk: &OpenedTopic, args: &ShowArgs) -> anyhow::Result<ExitCode> {
     let reader = desk.read(desk.own, &args.reading)?;
-    let partitions: Vec<(i32, &Inventory)> = reader.partitions().collect();
-    let found = partitions
-        .iter()
+    let found = reader
+        .partitions()
         .flat_map(|(_, inventory)| inventory.namespaces());
     let mut namespaces: BTreeSet<Namespace> = found.collect();
     namespaces.retain(|found| args.namespace.is_none_or(|asked| asked == *found));
     let namespaces = namespaces
         .iter()
-        .map(|namespace| of_namespace(desk, *namespace, &partitions));
+        .map(|namespace| of_namespace(desk, *namespace, &reader));
     let mut shown = TopicContents {
         topic: desk.topic.clone(),
         partitions: desk.n_partitions,
@@ -104,15 +105,9 @@ pub fn show(desk: &OpenedTopic, args: &ShowArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn of_namespace(
-    desk: &OpenedTopic,
-    namespace: Namespace,
-    partitions: &[(i32, &Inventory)],
-) -> ShownNamespace {
-    let all_contents = partitions
-        .iter()
-        .map(|(number, inventory)| (*number, inventory.of(namespace)));
-    let all_contents: Vec<(i32, NamespaceContents)> = all_contents
+fn of_namespace(desk: &OpenedTopic, namespace: Namespace, reader: &TopicReader<StateLog>) -> ShownNamespace {
+    let all_contents: Vec<(i32, &NamespaceContents)> = reader
+        .contents(namespace)
         .filter(|(_, namespace_contents)| !namespace_contents.is_empty())
         .collect();
     let names = names(desk, namespace, &all_contents);
@@ -135,12 +130,12 @@ fn of_namespace(
 fn names(
     desk: &OpenedTopic,
     namespace: Namespace,
-    all_contents: &[(i32, NamespaceContents)],
+    all_contents: &[(i32, &NamespaceContents)],
 ) -> Option<(String, String)> {
     let own_group = &desk.config.kafka.group_id;
     let all_contents = all_contents
         .iter()
-        .map(|(_, namespace_contents)| namespace_contents);
+        .map(|(_, namespace_contents)| *namespace_contents);
     let claims = all_contents
         .clone()
         .filter_map(|namespace_contents| namespace_contents.claim()?.1.as_ref().ok());

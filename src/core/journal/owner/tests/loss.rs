@@ -94,7 +94,7 @@ fn claims_again_if_its_claim_is_deleted() {
 #[test]
 fn rewrites_records_that_retention_removed() {
     let (mut desk, session, records) = sealed();
-    desk.step(OwnerInput::Begins(desk.end));
+    desk.step(OwnerInput::Log(PartitionEvent::Begins(desk.end)));
     let claim = desk.end();
     assert!(claim_of(&claim) > session);
     desk.read_all(&sent(&claim));
@@ -296,23 +296,24 @@ impl World {
         let (begin, end) = (self.begin(), self.desk.end);
         for (offset, (key, value)) in self.log.split_off(&self.n_read.max(begin)) {
             let text = key.text(namespace());
-            let input = OwnerInput::Record {
+            let input = OwnerInput::Log(PartitionEvent::Record {
                 offset,
                 key: text.as_bytes(),
                 value: value.as_deref(),
-            };
+                written_ms: None,
+            });
             let commands = self.desk.step(input);
             self.log.insert(offset, (key, value));
             self.obey(&commands);
         }
         self.n_read = end;
         for key in std::mem::take(&mut self.acknowledged) {
-            self.input(OwnerInput::Acknowledged(key));
+            self.input(OwnerInput::Log(PartitionEvent::Acknowledged(key)));
         }
-        self.input(OwnerInput::Begins(begin));
+        self.input(OwnerInput::Log(PartitionEvent::Begins(begin)));
         if self.n_read == self.desk.end {
             let question = self.desk.owner.question(self.desk.now_ms);
-            self.input(OwnerInput::End(question));
+            self.input(OwnerInput::Log(PartitionEvent::End(question)));
         }
         self.input(OwnerInput::Tick);
         if self.desk.owner.wants() != Urgency::No && !self.is_replaying {
@@ -349,7 +350,7 @@ impl World {
             }
             (2, _) if n > 4 => {
                 (self.log, self.n_read) = (BTreeMap::new(), self.desk.end);
-                self.input(OwnerInput::StartOver);
+                self.input(OwnerInput::Log(PartitionEvent::StartOver));
             }
             (_, Some(key)) => self.append(key, None),
             _ => {}

@@ -5,28 +5,29 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
-use abgauge_core::journal::{EndQuestion, Hindrance, Inventory, Log, LogEvent, Namespace, RecordKey};
+use abgauge_core::journal::{
+    Inventory, Log, LogEvent, Namespace, NamespaceContents, PartitionEvent, RecordKey,
+};
 
+use super::end_questions::EndQuestions;
+use super::faults::Faults;
 use crate::clock::Clock;
 
 /// Time that a round waits for input, ms.
 const WAIT_MS: u64 = 20;
-/// Time to wait for an answer before the question is repeated, ms.
-const ANSWER_MS: i64 = 5_000;
 
 /// Follows all partitions of a state topic.
 pub struct TopicReader<L> {
     log: L,
     clock: Clock,
     partitions: BTreeMap<i32, ReadPartition>,
-    /// Problem that keeps the topic from being read; cleared when something is read.
-    fault: Option<Hindrance>,
+    /// Problems that keep the topic from being read.
+    faults: Faults,
 }
 
-#[derive(Default)]
 struct ReadPartition {
     inventory: Inventory,
-    asked_ms: Option<i64>,
+    questions: EndQuestions,
     is_at_end: bool,
 }
 
@@ -34,7 +35,7 @@ struct ReadPartition {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unread {
     pub partitions: Vec<i32>,
-    /// The client's last complaint.
+    /// The client's last complaints.
     pub fault: Option<String>,
 }
 
@@ -64,15 +65,20 @@ pub struct Forgotten {
 
 impl<L: Log> TopicReader<L> {
     pub fn new(mut log: L, n_partitions: i32, clock: Clock) -> TopicReader<L> {
-        let partitions = 0..n_partitions;
-        partitions.clone().for_each(|partition| log.follow(partition));
+        let follow = |partition| {
+            log.follow(partition);
+            let read = ReadPartition {
+                inventory: Inventory::default(),
+                questions: EndQuestions::new(),
+                is_at_end: false,
+            };
+            (partition, read)
+        };
         TopicReader {
+            partitions: (0..n_partitions).map(follow).collect(),
             log,
             clock,
-            partitions: partitions
-                .map(|partition| (partition, ReadPartition::default()))
-                .collect(),
-            fault: None,
+            faults: Faults::default(),
         }
     }
 
@@ -81,6 +87,12 @@ impl<L: Log> TopicReader<L> {
         self.partitions
             .iter()
             .map(|(number, partition)| (*number, &partition.inventory))
+    }
+
+    /// Returns the records of a namespace in each partition that has any, in order.
+    pub fn contents(&self, namespace: Namespace) -> impl Iterator<Item = (i32, &NamespaceContents)> {
+        self.partitions()
+            .filter_map(move |(number, inventory)| Some((number, inventory.of(namespace)?)))
     }
 
     /// Reads to the present ends of all partitions. If nothing comes for a long time although records are missing, that counts
@@ -92,45 +104,53 @@ impl<L: Log> TopicReader<L> {
         let deadline_ms = self.clock.steady_ms() + within.as_millis() as i64;
         // An end from an earlier call proves nothing about the present one.
         for partition in self.partitions.values_mut() {
-            (partition.is_at_end, partition.asked_ms) = (false, None);
+            partition.is_at_end = false;
         }
         loop {
             self.ask();
             self.poll();
-            let unread = self
+            let unread: BTreeSet<i32> = self
                 .partitions
                 .iter()
-                .filter(|(_, partition)| !partition.is_at_end);
-            let unread: Vec<i32> = unread.map(|(number, _)| *number).collect();
+                .filter(|(_, partition)| !partition.is_at_end)
+                .map(|(number, _)| *number)
+                .collect();
             if unread.is_empty() {
                 return Ok(());
             }
             if self.clock.steady_ms() >= deadline_ms {
-                return Err(Unread {
-                    partitions: unread,
-                    fault: self.fault.take().map(|fault| fault.message),
-                });
+                return Err(self.unread(unread));
             }
+        }
+    }
+
+    fn unread(&self, partitions: BTreeSet<i32>) -> Unread {
+        Unread {
+            partitions: partitions.into_iter().collect(),
+            fault: self.faults.all(),
         }
     }
 
     fn ask(&mut self) {
         let now_ms = self.clock.steady_ms();
         for (number, partition) in &mut self.partitions {
-            let waits = partition
-                .asked_ms
-                .is_some_and(|asked_ms| now_ms - asked_ms < ANSWER_MS);
-            if !partition.is_at_end && !waits {
-                partition.asked_ms = Some(now_ms);
+            if !partition.is_at_end && partition.questions.is_due(None, i64::MAX, now_ms) {
                 self.log.ask(*number, partition.inventory.question(now_ms));
             }
         }
     }
 
     fn poll(&mut self) {
-        let (partitions, fault) = (&mut self.partitions, &mut self.fault);
-        self.log
-            .poll(WAIT_MS, &mut |happening| happens(partitions, fault, happening));
+        let (partitions, faults) = (&mut self.partitions, &self.faults);
+        self.log.poll(WAIT_MS, &mut |event| {
+            // Errors report the faults, so they are not logged.
+            faults.note(&event, 0);
+            if let LogEvent::Partition(number, event) = event
+                && let Some(partition) = partitions.get_mut(&number)
+            {
+                partition.take(&event, faults);
+            }
+        });
     }
 
     /// Deletes the keys of a namespace in these partitions, and reads to verify that they are gone. A lost tombstone is written
@@ -166,10 +186,7 @@ impl<L: Log> TopicReader<L> {
             }
             let left_ms = deadline_ms - self.clock.steady_ms();
             if left_ms <= 0 {
-                return Err(Unread {
-                    partitions: ours.iter().map(|(partition, _)| *partition).collect(),
-                    fault: self.fault.take().map(|fault| fault.message),
-                });
+                return Err(self.unread(ours.iter().map(|(partition, _)| *partition).collect()));
             }
             // Give the appends one round to land before asking for the ends.
             self.poll();
@@ -178,78 +195,40 @@ impl<L: Log> TopicReader<L> {
     }
 
     fn keys(&self, namespace: Namespace, partitions: &BTreeSet<i32>) -> BTreeSet<(i32, RecordKey)> {
-        let of = self
-            .partitions()
-            .filter(|(partition, _)| partitions.contains(partition));
-        of.flat_map(|(partition, inventory)| {
-            let namespace_contents = inventory.of(namespace);
-            let keys: Vec<RecordKey> = namespace_contents.keys().collect();
-            keys.into_iter().map(move |key| (partition, key))
-        })
-        .collect()
+        self.contents(namespace)
+            .filter(|(partition, _)| partitions.contains(partition))
+            .flat_map(|(partition, contents)| contents.keys().map(move |key| (partition, key)))
+            .collect()
     }
 }
 
-fn happens(
-    partitions: &mut BTreeMap<i32, ReadPartition>,
-    fault: &mut Option<Hindrance>,
-    happening: LogEvent<'_>,
-) {
-    let at_end = |partition: &mut ReadPartition, question: EndQuestion| {
-        // If a record was read since the question, the question is asked again.
-        partition.is_at_end |= partition.inventory.is_end(question);
-        partition.asked_ms = None;
-    };
-    match happening {
-        LogEvent::Record {
-            partition,
-            key,
-            value,
-            written_ms,
-            ..
-        } => {
-            let of = partitions.entry(partition);
-            of.and_modify(|of| of.inventory.take(key, value, written_ms));
-            *fault = None;
+impl ReadPartition {
+    fn take(&mut self, event: &PartitionEvent<'_>, faults: &Faults) {
+        self.questions.note(event);
+        match *event {
+            PartitionEvent::Record {
+                key,
+                value,
+                written_ms,
+                ..
+            } => self.inventory.take(key, value, written_ms),
+            // If a record was read since the question, the question is asked again.
+            PartitionEvent::End(question) => self.is_at_end |= self.inventory.is_end(question),
+            // A partition that may not be read is quiet, too, but its records are not missing.
+            PartitionEvent::Quiet(_) => self.is_at_end |= !faults.is_forbidden(),
+            PartitionEvent::StartOver => {
+                self.inventory.start_over();
+                self.is_at_end = false;
+            }
+            // A later start of the log does not matter: the topic is read only once, from its first record.
+            PartitionEvent::Begins(_) | PartitionEvent::Acknowledged(_) => {}
         }
-        LogEvent::End { partition, question } => {
-            partitions
-                .entry(partition)
-                .and_modify(|partition| at_end(partition, question));
-        }
-        // A partition that may not be read is quiet, too, but its records are not missing.
-        LogEvent::Quiet { partition, .. } => {
-            let is_end = !is_forbidden(fault);
-            let of = partitions.entry(partition);
-            of.and_modify(|of| of.is_at_end |= is_end);
-        }
-        LogEvent::StartOver { partition } => {
-            partitions.entry(partition).and_modify(|partition| {
-                partition.inventory.start_over();
-                (partition.asked_ms, partition.is_at_end) = (None, false);
-            });
-        }
-        // A later start of the log does not matter: the topic is read only once, from its first record.
-        LogEvent::Acknowledged { .. } | LogEvent::Begins { .. } => {}
-        // Another fault does not grant the permission.
-        LogEvent::Fault { .. } if is_forbidden(fault) => {}
-        LogEvent::Fault { message, .. } => {
-            *fault = Some(Hindrance {
-                message,
-                is_forbidden: false,
-            });
-        }
-        LogEvent::Hindered(_, hindrance) => *fault = hindrance,
     }
-}
-
-fn is_forbidden(fault: &Option<Hindrance>) -> bool {
-    fault.as_ref().is_some_and(|fault| fault.is_forbidden)
 }
 
 #[cfg(test)]
 mod tests {
-    use abgauge_core::journal::{BlockedOperation, LogProgress, SharedBytes};
+    use abgauge_core::journal::{BlockedOperation, EndQuestion, Hindrance, LogProgress, SharedBytes};
 
     use super::*;
     use crate::clock::ClockControl;
@@ -277,10 +256,7 @@ mod tests {
                 take(reason);
             }
             if let Some(question) = self.question.take() {
-                take(LogEvent::Quiet {
-                    partition: 0,
-                    question,
-                });
+                take(LogEvent::Partition(0, PartitionEvent::Quiet(question)));
             }
         }
 
@@ -306,7 +282,7 @@ mod tests {
         assert_eq!(read(vec![]), Ok(()));
         let unread = Unread {
             partitions: vec![0],
-            fault: Some("no READ".to_owned()),
+            fault: Some("broker:1 does not answer; no READ".to_owned()),
         };
         assert_eq!(read(vec![forbidden(), unreachable()]), Err(unread));
     }
