@@ -3,7 +3,6 @@
 //! Only the columns of events are read, a few rows at a time. A null is an absent field. With the shape of other events, columns are
 //! located by its paths; without one, they are named like our own fields.
 
-mod decimal;
 mod leaf;
 mod nested;
 mod pages;
