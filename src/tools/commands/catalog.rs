@@ -33,7 +33,7 @@ fn of_files(args: &BuildArgs) -> anyhow::Result<ExitCode> {
     with_counting(args.config.config.as_deref(), |counting| {
         let events = counting.events.as_ref();
         let decoder = of_shape(&counting.join.decoder(), events);
-        let mut counter = ItemUsers::new(decoder, args.touched.into(), args.max_state);
+        let mut counter = ItemUsers::new(decoder, args.touched, args.max_state);
         let files = inputs::files(&args.files, "catalog build -")?;
         let fields = EventFields {
             shape: events,
@@ -76,7 +76,7 @@ fn of_kafka(args: &BuildArgs) -> anyhow::Result<ExitCode> {
         Err(errors) => return Ok(refuse(&errors)),
     };
     let decoder = of_shape(&config.join.decoder(), config.events.as_ref());
-    let mut counter = ItemUsers::new(decoder, args.touched.into(), args.max_state);
+    let mut counter = ItemUsers::new(decoder, args.touched, args.max_state);
     let mut outcome = Ok(());
     for (topic, topic_kind) in topics(&config) {
         let read = Survey::new(&config.kafka).and_then(|survey| {
