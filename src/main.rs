@@ -203,7 +203,7 @@ fn simulate(args: SimulateArgs, (runtime, mut stop): (Runtime, StopSignal)) -> a
         seed: args.seed,
         world: args.traffic.world()?,
         diurnal: args.traffic.diurnal,
-        key: args.key.into(),
+        key: args.key,
         start_ms: args.start,
     };
     if let Err(refused) = properties::judge_flags(&options.properties) {

@@ -27,6 +27,12 @@ pub fn align_number(table: &mut Table, index: usize) {
     }
 }
 
+/// Renders a table without white space at the ends of its lines.
+pub fn text(table: &Table) -> String {
+    let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
+    lines.join("\n")
+}
+
 /// Makes a name from events safe for a terminal: control characters, direction marks and invisible characters are escaped.
 pub fn visible(name: &str) -> String {
     escaped(name, false)
@@ -110,9 +116,8 @@ mod tests {
         table.set_header(["ranker", "blend"]);
         table.add_row(["lists", "461"]).add_row(["hit_rate@5", "0.4403"]);
         align_numbers(&mut table, 1);
-        let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
         assert_eq!(
-            lines,
+            text(&table).lines().collect::<Vec<_>>(),
             [
                 " ranker        blend",
                 "─────────────────────",

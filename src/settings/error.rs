@@ -270,6 +270,12 @@ impl ErrorReport {
         self.refuse_at(key, place, message, remedy);
     }
 
+    /// Reports an entry of a list that repeats another one.
+    pub fn refuse_twice<T>(&mut self, key: &str, entry: &Spanned<T>, shown: impl fmt::Display) {
+        let message = format!("{shown} is there twice");
+        self.refuse(key, entry, message, "leave one of them out");
+    }
+
     pub fn refuse_at(
         &mut self,
         key: &str,
@@ -293,11 +299,6 @@ impl ErrorReport {
     /// Returns whether `key` has no error, so that others can be compared with it.
     pub fn is_sound(&self, key: &str) -> bool {
         !self.faulty.contains(key)
-    }
-
-    /// Returns whether the operator set `value`.
-    pub fn is_given<T>(&self, key: &str, value: &Spanned<T>) -> bool {
-        self.variables.contains_key(key) || !value.span().is_empty()
     }
 
     /// Returns all errors: errors in the file by line, then the others in the order in which they were found.

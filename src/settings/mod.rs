@@ -20,6 +20,7 @@ mod load;
 mod names;
 mod paths;
 mod properties;
+mod ranges;
 mod raw;
 mod redact;
 mod reload;

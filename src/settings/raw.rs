@@ -15,9 +15,11 @@ use serde::{Deserialize, Serialize, Serializer};
 use toml::{Spanned, Value};
 
 use super::access::{HashList, MAX_ENTRIES, NAME_AND_HASH};
+use super::error::ErrorReport;
 use super::hosts::{HOST, MAX_FRAMES, MAX_NAME, ORIGIN};
 use super::paths::{self, RawId, RawPaths};
 use super::properties::PropertyValue;
+use super::ranges::Ranged as _;
 use super::row::Rule::*;
 use super::row::{Setting, another_file, array, names, path, text, texts, word_of};
 use super::rules::*;
@@ -60,6 +62,14 @@ macro_rules! section {
                 schema: <$kind as SettingType>::schema,
                 rules: &[$($($rule),+)?],
             },)*];
+
+            /// Refuses numbers and spans outside of their rows' ranges. `section` is the path of this section.
+            pub fn check(&self, section: &str, report: &mut ErrorReport) {
+                let mut rows = Self::ROWS.iter();
+                $(if let Some(row) = rows.next() {
+                    self.$setting.check(row, &format!("{section}.{}", row.name()), report);
+                })*
+            }
         }
     };
     (@or_default) => { Default::default() };
@@ -220,7 +230,7 @@ section! {
             Else(|config| Some(config.formats.registry.as_ref()?.identity.as_ref()?.key.display().to_string().into())),
             Because("in the file of the certificate"),
         ],
-        timeout: Spanned<TimeSpan> = unwritten(TimeSpan::seconds(10)),
+        timeout: Spanned<TimeSpan> = unwritten("10s"),
     }
 }
 
@@ -234,18 +244,18 @@ section! {
 
 section! {
     RawJoin in "join" {
-        attribution: Spanned<TimeSpan> = unwritten(TimeSpan::minutes(30)) => [Counted],
-        click_skew: Spanned<TimeSpan> = unwritten(TimeSpan::seconds(0)) => [MayBeZero, Counted],
+        attribution: Spanned<TimeSpan> = unwritten("30m") => [Counted],
+        click_skew: Spanned<TimeSpan> = unwritten("0s") => [MayBeZero, Counted],
         same_list: Opt<TimeSpan> => [
             MayBeZero,
             Counted,
             Else(|config| Some(display_ms(config.join.same_list_ms).into())),
             Because("as long as join.attribution"),
         ],
-        lateness: Spanned<TimeSpan> = unwritten(TimeSpan::minutes(2)) => [Counted],
-        max_future: Spanned<TimeSpan> = unwritten(TimeSpan::seconds(30)) => [MayBeZero, Counted],
-        idle_after: Spanned<TimeSpan> = unwritten(TimeSpan::seconds(30)),
-        slot: Spanned<TimeSpan> = unwritten(TimeSpan::seconds(5)) => [Counted],
+        lateness: Spanned<TimeSpan> = unwritten("2m") => [Counted],
+        max_future: Spanned<TimeSpan> = unwritten("30s") => [MayBeZero, Counted],
+        idle_after: Spanned<TimeSpan> = unwritten("30s"),
+        slot: Spanned<TimeSpan> = unwritten("5s") => [Counted],
         max_items: Spanned<i64> = unwritten(1_000) => [Within(1..=LONGEST_LIST as i64), Counted],
         max_experiments: Spanned<i64> = unwritten(100) => [Within(1..=1_000), Counted],
         max_lists_per_click: Spanned<i64> = unwritten(32) => [Within(1..=1_000), Counted],
@@ -260,7 +270,7 @@ section! {
 section! {
     RawMetrics in "metrics" {
         k: List<i64> = list([1, 5, 10]) => [Within(1..=LONGEST_LIST as i64), MaxEntries(MAX_CUT_OFFS)],
-        windows: List<TimeSpan> = list([TimeSpan::minutes(5), TimeSpan::hours(1), TimeSpan::hours(24)]) => [NotEmpty],
+        windows: List<TimeSpan> = list(["5m", "1h", "24h"]) => [NotEmpty],
         /// `None`: the usual ones, and those that `[export]` names.
         metrics: Option<List<String>> => [
             OneOf(|| names(&metric_names())),
@@ -300,16 +310,16 @@ section! {
         numerators: Option<List<String>> => [OneOf(|| names(&metric_names()))],
         secondary: Spanned<bool> = unwritten(false),
         max_series: Spanned<i64> = unwritten(300_000) => [Within(1..=100_000_000)],
-        forget_after: Spanned<TimeSpan> = unwritten(TimeSpan::days(14)),
+        forget_after: Spanned<TimeSpan> = unwritten("14d"),
     }
 }
 
 section! {
     RawLimits in "limits" {
         max_arms: Spanned<i64> = unwritten(10_000) => [Within(1..=10_000_000), Counted],
-        max_state: Spanned<ByteSize> = unwritten(ByteSize::gibibytes(4)),
-        max_coverage: Spanned<ByteSize> = unwritten(ByteSize::mebibytes(256)),
-        max_statistics: Spanned<ByteSize> = unwritten(ByteSize::gibibytes(1)),
+        max_state: Spanned<ByteSize> = unwritten("4GiB"),
+        max_coverage: Spanned<ByteSize> = unwritten("256MiB"),
+        max_statistics: Spanned<ByteSize> = unwritten("1GiB"),
         max_invalid_share: Spanned<f64> = unwritten(0.05) => [Between(SHARE)],
         max_late_share: Spanned<f64> = unwritten(0.05) => [Between(SHARE)],
         max_future_share: Spanned<f64> = unwritten(0.05) => [Between(SHARE)],
@@ -323,8 +333,8 @@ section! {
     RawState in "state" {
         /// `None`: nothing is stored.
         topic: Opt<String> => [Like(TOPIC), AtMost(249)],
-        interval: Spanned<TimeSpan> = unwritten(TimeSpan::seconds(10)),
-        max_bytes_per_second: Spanned<ByteSize> = unwritten(ByteSize::mebibytes(1)),
+        interval: Spanned<TimeSpan> = unwritten("10s"),
+        max_bytes_per_second: Spanned<ByteSize> = unwritten("1MiB"),
     }
 }
 
@@ -339,7 +349,7 @@ section! {
     RawHttp in "http" {
         listen: Spanned<String> = unwritten("127.0.0.1:9464"),
         max_connections: Spanned<i64> = unwritten(256) => [Within(1..=65_536)],
-        timeout: Spanned<TimeSpan> = unwritten(TimeSpan::seconds(10)),
+        timeout: Spanned<TimeSpan> = unwritten("10s"),
         /// `None`: no address is exported.
         public_url: Opt<String> => [
             Like("^https?://(\\[[0-9a-fA-F:.]+\\]|[a-zA-Z0-9._-]+)(:[0-9]+)?(/[^?#]*)?$"),
@@ -383,7 +393,7 @@ section! {
         /// `None`: no header.
         secret_file: Opt<String> => [AtLeast(1)],
         header: Spanned<String> = unwritten("Authorization") => [Like("^[a-zA-Z0-9!#$%&'*+.^_`|~-]+$")],
-        timeout: Spanned<TimeSpan> = unwritten(TimeSpan::seconds(10)),
+        timeout: Spanned<TimeSpan> = unwritten("10s"),
         /// `None`: the authorities of the system.
         ca_file: Opt<String> => [AtLeast(1)],
     }

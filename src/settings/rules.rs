@@ -11,7 +11,7 @@ use super::row::Bounds;
 use super::{LogFormat, Start, TopicKey};
 
 impl TopicKey {
-    pub(super) const ALL: [(&str, TopicKey); 2] = [("request", TopicKey::Request), ("user", TopicKey::User)];
+    pub(crate) const ALL: [(&str, TopicKey); 2] = [("request", TopicKey::Request), ("user", TopicKey::User)];
 }
 
 impl Start {

@@ -1,6 +1,7 @@
 //! Numbers with a unit, as written by the operator: `"30m"`, `"4GiB"`.
 
 use std::fmt;
+use std::time::Duration;
 
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -94,40 +95,33 @@ pub(super) struct TimeSpan {
     pub ms: i64,
 }
 
+/// Number of bytes, with its text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ByteSize {
+    text: String,
+    pub bytes: u64,
+}
+
 impl TimeSpan {
-    fn parse(text: &str) -> Option<TimeSpan> {
-        let ms = scaled(text, &TIME_UNITS).filter(|ms| *ms <= MAX_MS)?;
-        Some(TimeSpan {
-            text: text.to_owned(),
-            ms: ms as i64,
-        })
+    pub fn duration(&self) -> Duration {
+        Duration::from_millis(self.ms.unsigned_abs())
     }
+}
 
-    pub fn seconds(n: u32) -> TimeSpan {
+impl From<&str> for TimeSpan {
+    fn from(default: &str) -> TimeSpan {
         TimeSpan {
-            text: format!("{n}s"),
-            ms: i64::from(n) * 1_000,
+            text: default.to_owned(),
+            ms: parse_span_ms(default).expect("a default is a span"),
         }
     }
+}
 
-    pub fn minutes(n: u32) -> TimeSpan {
-        TimeSpan {
-            text: format!("{n}m"),
-            ms: i64::from(n) * 60_000,
-        }
-    }
-
-    pub fn hours(n: u32) -> TimeSpan {
-        TimeSpan {
-            text: format!("{n}h"),
-            ms: i64::from(n) * 3_600_000,
-        }
-    }
-
-    pub fn days(n: u32) -> TimeSpan {
-        TimeSpan {
-            text: format!("{n}d"),
-            ms: i64::from(n) * 86_400_000,
+impl From<&str> for ByteSize {
+    fn from(default: &str) -> ByteSize {
+        ByteSize {
+            text: default.to_owned(),
+            bytes: parse_size(default).expect("a default is a size"),
         }
     }
 }
@@ -146,10 +140,12 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
 /// # Errors
 /// Text to write instead.
 pub fn parse_span_ms(text: &str) -> Result<i64, String> {
-    match (TimeSpan::parse(text), number_and_unit(text, &TIME_UNITS)) {
-        (Some(span), _) => Ok(span.ms),
-        (None, Some(_)) => Err("it is too long: a span is at most ten years, 3653d".to_owned()),
-        (None, None) => Err("write a whole number and a unit, such as 30s, 5m, 1h or 7d".to_owned()),
+    match scaled(text, &TIME_UNITS).filter(|ms| *ms <= MAX_MS) {
+        Some(ms) => Ok(ms as i64),
+        None if number_and_unit(text, &TIME_UNITS).is_some() => {
+            Err("it is too long: a span is at most ten years, 3653d".to_owned())
+        }
+        None => Err("write a whole number and a unit, such as 30s, 5m, 1h or 7d".to_owned()),
     }
 }
 
@@ -164,29 +160,6 @@ pub(crate) fn display_ms(ms: i64) -> String {
     format!("{}{name}", ms / *unit as i64)
 }
 
-/// Number of bytes, with its text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ByteSize {
-    text: String,
-    pub bytes: u64,
-}
-
-impl ByteSize {
-    pub fn mebibytes(n: u32) -> ByteSize {
-        ByteSize {
-            text: format!("{n}MiB"),
-            bytes: u64::from(n) << 20,
-        }
-    }
-
-    pub fn gibibytes(n: u32) -> ByteSize {
-        ByteSize {
-            text: format!("{n}GiB"),
-            bytes: u64::from(n) << 30,
-        }
-    }
-}
-
 impl Serialize for TimeSpan {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.text)
@@ -199,79 +172,76 @@ impl Serialize for ByteSize {
     }
 }
 
-struct TimeSpanVisitor;
+/// Reads a number with a unit, and returns it in the smallest unit, with its text.
+struct QuantityVisitor {
+    units: &'static [(&'static str, u64)],
+    /// Description of a valid text.
+    expected: &'static str,
+    /// Units to suggest for a number without one.
+    usual: [&'static str; 2],
+    most: u64,
+    /// Message about a number above `most`.
+    too_large: &'static str,
+}
 
-impl Visitor<'_> for TimeSpanVisitor {
-    type Value = TimeSpan;
+const SPANS: QuantityVisitor = QuantityVisitor {
+    units: &TIME_UNITS,
+    expected: TIME_SPAN,
+    usual: ["s", "m"],
+    most: MAX_MS,
+    too_large: r#"is too long, expected a span of at most ten years, "3653d""#,
+};
+
+const SIZES: QuantityVisitor = QuantityVisitor {
+    units: &SIZE_UNITS,
+    expected: BYTE_SIZE,
+    usual: ["MiB", "GiB"],
+    most: u64::MAX,
+    too_large: "is too much, expected fewer bytes than 2^64",
+};
+
+impl Visitor<'_> for QuantityVisitor {
+    type Value = (String, u64);
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(TIME_SPAN)
+        f.write_str(self.expected)
     }
 
-    fn visit_i64<E: de::Error>(self, n: i64) -> Result<TimeSpan, E> {
-        if n < 0 {
-            return Err(E::custom(format!("{n} is negative, expected {TIME_SPAN}")));
-        }
-        Err(E::custom(format!(
-            r#"{n} has no unit, expected a unit after it, such as "{n}s" or "{n}m""#
-        )))
+    fn visit_i64<E: de::Error>(self, n: i64) -> Result<(String, u64), E> {
+        let (expected, [one, other]) = (self.expected, self.usual);
+        Err(E::custom(match n {
+            ..0 => format!("{n} is negative, expected {expected}"),
+            _ => {
+                format!(r#"{n} has no unit, expected a unit after it, such as "{n}{one}" or "{n}{other}""#)
+            }
+        }))
     }
 
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<TimeSpan, E> {
-        match (TimeSpan::parse(text), text.parse::<i64>()) {
-            (Some(span), _) => Ok(span),
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<(String, u64), E> {
+        let number = scaled(text, self.units).filter(|number| *number <= self.most);
+        match (number, text.parse::<i64>()) {
+            (Some(number), _) => Ok((text.to_owned(), number)),
             // The value of a variable is text, even if it is a number.
             (None, Ok(n)) => self.visit_i64(n),
-            (None, Err(_)) if number_and_unit(text, &TIME_UNITS).is_some() => Err(E::custom(format!(
-                r#""{text}" is too long, expected a span of at most ten years, "3653d""#
-            ))),
-            (None, Err(_)) => Err(E::custom(unlike(text, &TIME_UNITS, TIME_SPAN))),
+            (None, Err(_)) if number_and_unit(text, self.units).is_some() => {
+                Err(E::custom(format!(r#""{text}" {}"#, self.too_large)))
+            }
+            (None, Err(_)) => Err(E::custom(unlike(text, self.units, self.expected))),
         }
     }
 }
 
 impl<'de> Deserialize<'de> for TimeSpan {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_str(TimeSpanVisitor)
-    }
-}
-
-struct ByteSizeVisitor;
-
-impl Visitor<'_> for ByteSizeVisitor {
-    type Value = ByteSize;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(BYTE_SIZE)
-    }
-
-    fn visit_i64<E: de::Error>(self, n: i64) -> Result<ByteSize, E> {
-        if n < 0 {
-            return Err(E::custom(format!("{n} is negative, expected {BYTE_SIZE}")));
-        }
-        Err(E::custom(format!(
-            r#"{n} has no unit, expected a unit after it, such as "{n}MiB" or "{n}GiB""#
-        )))
-    }
-
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<ByteSize, E> {
-        match (scaled(text, &SIZE_UNITS), text.parse::<i64>()) {
-            (Some(bytes), _) => Ok(ByteSize {
-                text: text.to_owned(),
-                bytes,
-            }),
-            (None, Ok(n)) => self.visit_i64(n),
-            (None, Err(_)) if number_and_unit(text, &SIZE_UNITS).is_some() => Err(E::custom(format!(
-                r#""{text}" is too much, expected fewer bytes than 2^64"#
-            ))),
-            (None, Err(_)) => Err(E::custom(unlike(text, &SIZE_UNITS, BYTE_SIZE))),
-        }
+        let (text, ms) = deserializer.deserialize_str(SPANS)?;
+        Ok(TimeSpan { text, ms: ms as i64 })
     }
 }
 
 impl<'de> Deserialize<'de> for ByteSize {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_str(ByteSizeVisitor)
+        let (text, bytes) = deserializer.deserialize_str(SIZES)?;
+        Ok(ByteSize { text, bytes })
     }
 }
 
@@ -281,7 +251,7 @@ mod tests {
 
     #[test]
     fn a_span_is_a_number_and_a_unit() {
-        let ms = |text| TimeSpan::parse(text).map(|span| span.ms);
+        let ms = |text| parse_span_ms(text).ok();
         assert_eq!(ms("250ms"), Some(250));
         assert_eq!(ms("0s"), Some(0));
         assert_eq!(ms("5m"), Some(300_000));
@@ -340,20 +310,6 @@ mod tests {
             let reported = unlike(text, &SIZE_UNITS, BYTE_SIZE);
             assert!(reported.contains(expected), "{text}: {reported}");
         }
-    }
-
-    #[test]
-    fn named_spans_parse_back_to_themselves() {
-        for span in [
-            TimeSpan::seconds(5),
-            TimeSpan::minutes(7),
-            TimeSpan::hours(2),
-            TimeSpan::days(14),
-        ] {
-            assert_eq!(TimeSpan::parse(&span.text), Some(span));
-        }
-        let size = ByteSize::gibibytes(4);
-        assert_eq!(scaled(&size.text, &SIZE_UNITS), Some(size.bytes));
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub use kafka::{parse_brokers, parse_topic};
 use toml::Spanned;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
-use values::{choice, either, path, positive, share, whole};
+use values::{choice, either, path, whole};
 
 pub(super) use self::http::http;
 use super::error::{ErrorReport, nearest};
@@ -104,8 +104,7 @@ fn no_user(list: &Spanned<Vec<Spanned<String>>>, report: &mut ErrorReport) -> No
     let mut texts = Vec::new();
     for text in list.get_ref() {
         if texts.contains(text.get_ref()) {
-            let message = format!("{:?} is there twice", text.get_ref());
-            report.refuse("join.no_user", text, message, "leave one of them out");
+            report.refuse_twice("join.no_user", text, format_args!("{:?}", text.get_ref()));
         }
         texts.push(text.get_ref().clone());
     }
@@ -113,21 +112,22 @@ fn no_user(list: &Spanned<Vec<Spanned<String>>>, report: &mut ErrorReport) -> No
 }
 
 fn join(raw: &RawJoin, report: &mut ErrorReport) -> Join {
-    let hash_seed = whole("join.hash_seed", &raw.hash_seed, report);
+    raw.check("join", report);
+    let hash_seed = whole(&raw.hash_seed);
     let join = Join {
-        attribution_ms: positive("join.attribution", &raw.attribution, report),
+        attribution_ms: raw.attribution.get_ref().ms,
         click_skew_ms: raw.click_skew.get_ref().ms,
         // Set by the caller, because it is a setting of `[events]`.
         gather_ms: 0,
         same_list_ms: raw.same_list.as_ref().unwrap_or(&raw.attribution).get_ref().ms,
-        lateness_ms: positive("join.lateness", &raw.lateness, report),
+        lateness_ms: raw.lateness.get_ref().ms,
         max_future_ms: raw.max_future.get_ref().ms,
-        idle_after_ms: positive("join.idle_after", &raw.idle_after, report),
-        slot_ms: positive("join.slot", &raw.slot, report),
-        max_items: whole("join.max_items", &raw.max_items, report),
-        max_experiments: whole("join.max_experiments", &raw.max_experiments, report),
-        max_lists_per_click: whole("join.max_lists_per_click", &raw.max_lists_per_click, report),
-        max_off_list: whole("join.max_off_list", &raw.max_off_list, report),
+        idle_after_ms: raw.idle_after.get_ref().ms,
+        slot_ms: raw.slot.get_ref().ms,
+        max_items: whole(&raw.max_items),
+        max_experiments: whole(&raw.max_experiments),
+        max_lists_per_click: whole(&raw.max_lists_per_click),
+        max_off_list: whole(&raw.max_off_list),
         hash_seed,
         user_key: user_key(raw.user_key.as_ref(), hash_seed, report),
         no_user: no_user(&raw.no_user, report),
@@ -171,6 +171,7 @@ fn join(raw: &RawJoin, report: &mut ErrorReport) -> Join {
 
 fn limits(raw: &RawLimits, report: &mut ErrorReport) -> Limits {
     const MIN_STATE: u64 = 1 << 20;
+    raw.check("limits", report);
     let max_state_bytes = raw.max_state.get_ref().bytes;
     if max_state_bytes < MIN_STATE {
         let remedy = "write \"1MiB\" or more; a million open lists of ten items need about 200 MB";
@@ -182,20 +183,21 @@ fn limits(raw: &RawLimits, report: &mut ErrorReport) -> Limits {
         );
     }
     Limits {
-        max_arms: whole("limits.max_arms", &raw.max_arms, report),
+        max_arms: whole(&raw.max_arms),
         max_state_bytes,
         max_coverage_bytes: raw.max_coverage.get_ref().bytes,
         max_statistics_bytes: raw.max_statistics.get_ref().bytes,
-        max_invalid_share: share("limits.max_invalid_share", &raw.max_invalid_share, report),
-        max_late_share: share("limits.max_late_share", &raw.max_late_share, report),
-        max_future_share: share("limits.max_future_share", &raw.max_future_share, report),
-        max_duplicate_share: share("limits.max_duplicate_share", &raw.max_duplicate_share, report),
-        max_unmatched_share: share("limits.max_unmatched_share", &raw.max_unmatched_share, report),
-        max_user_share: share("limits.max_user_share", &raw.max_user_share, report),
+        max_invalid_share: *raw.max_invalid_share.get_ref(),
+        max_late_share: *raw.max_late_share.get_ref(),
+        max_future_share: *raw.max_future_share.get_ref(),
+        max_duplicate_share: *raw.max_duplicate_share.get_ref(),
+        max_unmatched_share: *raw.max_unmatched_share.get_ref(),
+        max_user_share: *raw.max_user_share.get_ref(),
     }
 }
 
 fn log(raw: &RawLog, report: &mut ErrorReport) -> LogConfig {
+    raw.check("log", report);
     if let Err((fault, remedy)) = log_filter(raw.filter.get_ref()) {
         report.refuse("log.filter", &raw.filter, fault, remedy);
     }

@@ -13,10 +13,11 @@ use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 use serde::Serialize;
 
 /// Action that makes someone a user of an item.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Touch {
+    /// Users who clicked an item
     Clicked,
-    /// The item was in a list of the user.
+    /// Users who were shown an item
     Shown,
 }
 

@@ -34,9 +34,12 @@ use crate::stream::kafka::properties;
 use crate::stream::kafka::topics::create_state_topic;
 use crate::stream::schemas::{RegistryClient, Schemas};
 pub use admission::{Admission, admission, unfit};
-pub(crate) use judge::no_way_in;
+pub(crate) use judge::{no_records, no_way_in};
 pub use records::Records;
 pub use suggest::{Suggestion, TopicsSample, Unmapped, of_topics};
+
+const CONFIGURATION: ResultLevel = ResultLevel::Error(CheckFailure::Configuration);
+const UNAVAILABLE: ResultLevel = ResultLevel::Error(CheckFailure::Unavailable);
 
 /// Result of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -116,7 +119,7 @@ pub fn create_topics(config: &Config) -> Finding {
             "the state topic `{topic}` already exists and was not changed"
         )),
         Err(error) => Finding::new(
-            ResultLevel::Error(CheckFailure::Unavailable),
+            UNAVAILABLE,
             format!("the state topic `{topic}` could not be created: {error:#}"),
             "see the other messages about the brokers and the topics",
         ),
@@ -125,7 +128,7 @@ pub fn create_topics(config: &Config) -> Finding {
 
 /// Returns the first line of the report, which agrees with the exit code.
 fn verdict(findings: &[Finding]) -> Finding {
-    let is_fault = |finding: &&Finding| finding.level == ResultLevel::Error(CheckFailure::Configuration);
+    let is_fault = |finding: &&Finding| finding.level == CONFIGURATION;
     match findings.iter().filter(is_fault).count() {
         0 => Finding::ok("the configuration is valid"),
         n => Finding::new(
@@ -188,10 +191,8 @@ fn series(config: &Config) -> Finding {
 /// Checks properties that the Kafka client refuses for any cluster.
 fn kafka_properties(config: &Config) -> Vec<Finding> {
     let faults = properties::judge(&config.kafka).map_or_else(|refused| refused.faults, |()| Vec::new());
-    let finding = |fault: properties::PropertyError| {
-        let level = ResultLevel::Error(CheckFailure::Configuration);
-        Finding::new(level, fault.to_string(), fault.remedy)
-    };
+    let finding =
+        |fault: properties::PropertyError| Finding::new(CONFIGURATION, fault.to_string(), fault.remedy);
     faults.into_iter().map(finding).collect()
 }
 
@@ -216,11 +217,7 @@ fn catalogue(config: &Config) -> Vec<Finding> {
             let lacks = lacks.map(|lack| Finding::new(ResultLevel::Warning, lack, remedy));
             std::iter::once(read).chain(lacks).collect()
         }
-        Err(fault) => vec![Finding::new(
-            ResultLevel::Error(CheckFailure::Configuration),
-            fault.to_string(),
-            fault.remedy,
-        )],
+        Err(fault) => vec![Finding::new(CONFIGURATION, fault.to_string(), fault.remedy)],
     }
 }
 
@@ -228,11 +225,7 @@ fn catalogue(config: &Config) -> Vec<Finding> {
 fn http_files(config: &Config) -> Option<Finding> {
     let http = &config.http;
     match secured::read(http) {
-        Err(fault) => Some(Finding::new(
-            ResultLevel::Error(CheckFailure::Configuration),
-            fault.to_string(),
-            fault.remedy,
-        )),
+        Err(fault) => Some(Finding::new(CONFIGURATION, fault.to_string(), fault.remedy)),
         Ok((Some(identity), _)) => Some(match identity.doubt(Clock::system().now_ms()) {
             Some(doubt) => Finding::new(ResultLevel::Warning, identity.say(doubt), ""),
             None => Finding::ok(format!("the certificate of the HTTP server is {identity}")),
@@ -250,11 +243,7 @@ fn webhook_files(config: &Config) -> Option<Finding> {
             "the webhook {} is called when a verdict changes; its files can be read",
             settings.url
         )),
-        Err(fault) => Finding::new(
-            ResultLevel::Error(CheckFailure::Configuration),
-            fault.to_string(),
-            fault.remedy,
-        ),
+        Err(fault) => Finding::new(CONFIGURATION, fault.to_string(), fault.remedy),
     })
 }
 
@@ -269,8 +258,7 @@ fn schema_files(config: &Config) -> Vec<Finding> {
     let schemas = match opened {
         Ok(schemas) => schemas,
         Err(fault) => {
-            let level = ResultLevel::Error(CheckFailure::Configuration);
-            return vec![Finding::new(level, fault.to_string(), fault.remedy)];
+            return vec![Finding::new(CONFIGURATION, fault.to_string(), fault.remedy)];
         }
     };
     let mut findings = Vec::new();

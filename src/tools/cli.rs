@@ -12,9 +12,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use abgauge_core::engine::event::Kind;
-pub use catalog::{BuildArgs, CatalogArgs, CatalogCommand, TouchArg};
+pub use catalog::{BuildArgs, CatalogArgs, CatalogCommand};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{ArgGroup, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 pub use comparing::{CompareArgs, Scoped};
 pub use convert::{ConvertArgs, RecommendationFile};
 pub use offline::{
@@ -310,23 +311,8 @@ pub struct CheckArgs {
     #[arg(long, requires = "records")]
     pub suggest: bool,
     /// Type of the sample's topic: events without a type are read as this one, events of the other type are refused
-    #[arg(long = "as", value_name = "KIND", value_enum, requires = "sample")]
-    pub records_are: Option<KindArg>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum KindArg {
-    Served,
-    Click,
-}
-
-impl From<KindArg> for Kind {
-    fn from(kind: KindArg) -> Kind {
-        match kind {
-            KindArg::Served => Kind::Served,
-            KindArg::Click => Kind::Click,
-        }
-    }
+    #[arg(long = "as", value_name = "KIND", value_parser = word(&[("served", Kind::Served), ("click", Kind::Click)]), requires = "sample")]
+    pub records_are: Option<Kind>,
 }
 
 #[derive(Debug, Args)]
@@ -337,10 +323,10 @@ pub struct DemoArgs {
     /// Lists served per second
     ///
     /// If the machine cannot keep up, event time falls behind; no record is lost.
-    #[arg(help_heading = TIME, long, value_name = "LISTS_PER_SECOND", default_value_t = 300.0, value_parser = parse_rate, allow_negative_numbers = true, env = "ABGAUGE_DEMO_RATE", hide_env_values = true)]
+    #[arg(help_heading = TIME, long, value_name = "LISTS_PER_SECOND", default_value_t = 300.0, value_parser = between([0.1, 20_000.0]), allow_negative_numbers = true, env = "ABGAUGE_DEMO_RATE", hide_env_values = true)]
     pub rate: f64,
     /// Seconds of event time per second
-    #[arg(help_heading = TIME, long, value_name = "FACTOR", default_value_t = 300.0, value_parser = parse_speed, allow_negative_numbers = true, env = "ABGAUGE_DEMO_SPEED", hide_env_values = true)]
+    #[arg(help_heading = TIME, long, value_name = "FACTOR", default_value_t = 300.0, value_parser = between([1.0, 10_000.0]), allow_negative_numbers = true, env = "ABGAUGE_DEMO_SPEED", hide_env_values = true)]
     pub speed: f64,
     /// Seed of the simulated traffic
     #[arg(
@@ -424,13 +410,13 @@ pub struct SimulateArgs {
         long,
         value_name = "LISTS_PER_SECOND",
         default_value_t = 50.0,
-        value_parser = parse_high_rate, allow_negative_numbers = true,
+        value_parser = between(ANY), allow_negative_numbers = true,
         env = "ABGAUGE_SIMULATE_RATE",
         hide_env_values = true
     )]
     pub rate: f64,
     /// Seconds of event time per second
-    #[arg(help_heading = TIME, long, value_name = "FACTOR", default_value_t = 1.0, value_parser = parse_any_speed, allow_negative_numbers = true)]
+    #[arg(help_heading = TIME, long, value_name = "FACTOR", default_value_t = 1.0, value_parser = between(ANY), allow_negative_numbers = true)]
     pub speed: f64,
     /// How long to run; without it, until it is stopped
     #[arg(help_heading = TIME, long, value_name = "SPAN", value_parser = parse_duration, allow_hyphen_values = true)]
@@ -441,29 +427,14 @@ pub struct SimulateArgs {
     #[command(flatten)]
     pub traffic: TrafficArgs,
     /// Key of both topics
-    #[arg(help_heading = DESTINATION, long, value_enum, default_value_t = KeyArg::Request)]
-    pub key: KeyArg,
+    #[arg(help_heading = DESTINATION, long, default_value = "request", value_parser = word(&TopicKey::ALL))]
+    pub key: TopicKey,
     /// Event time of the first list (RFC 3339)
     #[arg(help_heading = TIME, long, value_name = "TIME", value_parser = parse_time_ms)]
     pub start: Option<i64>,
     /// librdkafka property, such as security.protocol=sasl_ssl; may be repeated
     #[arg(help_heading = DESTINATION, long = "property", short = 'X', value_name = "NAME=VALUE", value_parser = parse_property)]
     pub properties: Vec<(String, String)>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum KeyArg {
-    Request,
-    User,
-}
-
-impl From<KeyArg> for TopicKey {
-    fn from(key: KeyArg) -> TopicKey {
-        match key {
-            KeyArg::Request => TopicKey::Request,
-            KeyArg::User => TopicKey::User,
-        }
-    }
 }
 
 const EXAMPLES: &str = "\
@@ -556,6 +527,19 @@ Examples:
   abgauge completions zsh > ~/.zfunc/_abgauge
   abgauge completions fish > ~/.config/fish/completions/abgauge.fish";
 
+/// Parses one of these words to its value.
+fn word<T: Copy + Send + Sync + 'static>(
+    known: &'static [(&'static str, T)],
+) -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(known.iter().map(|(word, _)| *word)).map(|word| {
+        let (_, value) = known
+            .iter()
+            .find(|(known, _)| *known == word)
+            .expect("the parser accepts only these words");
+        *value
+    })
+}
+
 fn parse_duration(text: &str) -> Result<Duration, String> {
     match parse_span_ms(text)? {
         0 => Err("it must be longer than nothing".into()),
@@ -563,18 +547,8 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-fn parse_rate(text: &str) -> Result<f64, String> {
-    parse_between(text, 0.1, 20_000.0)
-}
-
-/// Parses a rate that `simulate` can reach. The lowest is about one list per day.
-fn parse_high_rate(text: &str) -> Result<f64, String> {
-    parse_between(text, 0.000_01, 1_000_000.0)
-}
-
-fn parse_any_speed(text: &str) -> Result<f64, String> {
-    parse_between(text, 0.000_01, 1_000_000.0)
-}
+/// The lowest and the highest rate and speed of `simulate`. The lowest rate is about one list per day.
+const ANY: [f64; 2] = [0.000_01, 1_000_000.0];
 
 fn parse_seed(text: &str) -> Result<u64, String> {
     text.parse()
@@ -586,16 +560,12 @@ fn parse_partitions(text: &str) -> Result<usize, String> {
     n.ok_or_else(|| "write a whole number from 1 to 10000".to_owned())
 }
 
-fn parse_speed(text: &str) -> Result<f64, String> {
-    parse_between(text, 1.0, 10_000.0)
-}
-
-fn parse_between(text: &str, least: f64, most: f64) -> Result<f64, String> {
-    let value: f64 = text.parse().map_err(|_| "write a number".to_owned())?;
-    if (least..=most).contains(&value) {
-        Ok(value)
-    } else {
-        Err(format!("write a number from {least} to {most}"))
+/// Parses a number within these bounds.
+fn between([least, most]: [f64; 2]) -> impl Fn(&str) -> Result<f64, String> + Clone {
+    move |text| match text.parse() {
+        Ok(value) if (least..=most).contains(&value) => Ok(value),
+        Ok(_) => Err(format!("write a number from {least} to {most}")),
+        Err(_) => Err("write a number".to_owned()),
     }
 }
 

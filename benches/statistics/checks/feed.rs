@@ -75,21 +75,21 @@ impl Feed {
         let name = format!("{leg}-{}", draft.origin.request);
         let user = self.user(draft.origin.user);
         let id = xxh3_128(name.as_bytes());
-        match draft.content {
+        match &draft.content {
             Content::List { stamp_ms, items } => {
                 let arms = u32::from(draft.origin.combination);
-                self.push_list(draft, id, user, stamp_ms, items, arms);
+                self.push_list(draft, id, user, *stamp_ms, items, arms);
                 for n in 0..self.n_crawled(name.as_bytes()) {
                     let id = xxh3_128(format!("crawler-{n}-{name}").as_bytes());
-                    self.push_list(draft, id, Some(CRAWLER), stamp_ms, items, self.treatment);
+                    self.push_list(draft, id, Some(CRAWLER), *stamp_ms, items, self.treatment);
                 }
             }
             Content::Click { stamp_ms, item } => {
                 let body = Body::Click(Click {
                     id,
                     user,
-                    ts_ms: stamp_ms,
-                    item: hash(item),
+                    ts_ms: *stamp_ms,
+                    item: hash(*item),
                 });
                 self.push_body(draft, body);
             }

@@ -4,6 +4,7 @@ mod arms;
 mod avro;
 mod block;
 pub mod catalogue;
+pub(crate) mod decimal;
 mod digits;
 pub mod framing;
 mod hash;

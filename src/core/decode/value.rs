@@ -9,6 +9,7 @@ use std::ops::Deref;
 use jiff::Timestamp;
 use jiff::tz::Offset;
 
+use super::decimal::{moved_point, unscaled};
 use super::name::FieldName;
 use super::shape::{TsUnit, Zone};
 use super::{MAX_ID_BYTES, avro, json, protobuf, time};
@@ -501,31 +502,8 @@ fn hex(bytes: &[u8]) -> String {
 
 /// Returns the text of a decimal; `None` if it has more than 128 bits or an absurd scale.
 fn decimal_text(bytes: &[u8], scale: u32) -> Option<String> {
-    let is_negative = bytes.first().is_some_and(|byte| byte & 0x80 != 0);
-    let sign = if is_negative { 0xff } else { 0 };
-    // A fixed type of any size may hold a small number.
-    let n_padding = bytes.len().saturating_sub(16);
-    let (padding, bytes) = bytes.split_at(n_padding);
-    let fits = padding.iter().all(|byte| *byte == sign)
-        && (n_padding == 0
-            || bytes
-                .first()
-                .is_some_and(|byte| (byte & 0x80 != 0) == is_negative));
-    if !fits || scale > 38 {
-        return None;
-    }
-    let mut all = [sign; 16];
-    all[16 - bytes.len()..].copy_from_slice(bytes);
-    let number = i128::from_be_bytes(all);
-    let digits = number.unsigned_abs().to_string();
-    let scale = scale as usize;
-    let digits = format!("{digits:0>width$}", width = scale + 1);
-    let (whole, fraction) = digits.split_at(digits.len() - scale);
-    let sign = if is_negative { "-" } else { "" };
-    Some(match fraction {
-        "" => format!("{sign}{whole}"),
-        _ => format!("{sign}{whole}.{fraction}"),
-    })
+    let number = unscaled(bytes).filter(|_| scale <= 38)?;
+    Some(moved_point(&number.to_string(), scale as usize))
 }
 
 impl InlineText {

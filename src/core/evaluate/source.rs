@@ -267,7 +267,6 @@ fn unpack(
     fields: &EventFields,
     record: &mut dyn FnMut(u64, RawRecord),
 ) -> anyhow::Result<LongLines> {
-    let packed = |input| BufReader::with_capacity(PACKED_BUFFER, input);
     match format {
         FileFormat::Lines => {
             let mut line = |number, line: &[u8]| record(number, line.into());
@@ -276,12 +275,7 @@ fn unpack(
         FileFormat::Array => array::each(input, record).map(|()| LongLines::default()),
         FileFormat::Csv => rows::each(input, fields, record).map(|()| LongLines::default()),
         FileFormat::Avro => avro::read(input, record).map(|()| LongLines::default()),
-        FileFormat::Gzip => inner_lines(format, MultiGzDecoder::new(packed(input)), fields, record),
-        FileFormat::Zstd => {
-            let mut decoder = zstd::stream::read::Decoder::with_buffer(packed(input))?;
-            decoder.window_log_max(ZSTD_WINDOW_LOG)?;
-            inner_lines(format, decoder, fields, record)
-        }
+        FileFormat::Gzip | FileFormat::Zstd => inner_lines(format, unpacked(format, input)?, fields, record),
         FileFormat::Foreign(BINARY) => bail!(
             "its format is not supported ({format}): write JSON lines or CSV, plain or in gzip or zstd, Avro, or Parquet; a record of \
              a topic in Avro or Protobuf is checked in its topic: abgauge check --connect"
@@ -292,6 +286,17 @@ fn unpack(
             )
         }
     }
+}
+
+/// Reads what is packed in zstd or gzip.
+fn unpacked<'r>(format: FileFormat, input: impl Read + 'r) -> io::Result<Box<dyn Read + 'r>> {
+    let packed = BufReader::with_capacity(PACKED_BUFFER, input);
+    if format != FileFormat::Zstd {
+        return Ok(Box::new(MultiGzDecoder::new(packed)));
+    }
+    let mut decoder = zstd::stream::read::Decoder::with_buffer(packed)?;
+    decoder.window_log_max(ZSTD_WINDOW_LOG)?;
+    Ok(Box::new(decoder))
 }
 
 /// Reads the lines in a packed file.

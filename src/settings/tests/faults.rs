@@ -181,7 +181,7 @@ fn each_error_in_a_file_names_its_setting_line_and_fix() {
         ("[metrics]\nwindows = []", &["metrics.windows", "is empty"]),
         (
             "[metrics]\nwindows = [\"0s\"]",
-            &["metrics.windows", "\"0s\" is empty"],
+            &["metrics.windows", "longer than nothing"],
         ),
         (
             "[metrics]\nwindows = [\"total\"]",

@@ -7,7 +7,7 @@ use abgauge_core::decode::shape::{
 use abgauge_core::engine::OTHER;
 use toml::Spanned;
 
-use super::values::{choice, positive};
+use super::values::choice;
 use crate::settings::error::{ErrorReport, Location};
 use crate::settings::paths::{RawId, RawPaths};
 use crate::settings::raw::{RawClick, RawEvents, RawKafka, RawServed};
@@ -29,6 +29,7 @@ type Words = Option<Spanned<Vec<Spanned<String>>>>;
 
 /// Returns the shape of records if it is not our own: the preset's shape, or else ours, with the given settings on top.
 pub(super) fn events(raw: &RawEvents, report: &mut ErrorReport) -> Option<Shape> {
+    raw.check("events", report);
     let preset = raw
         .preset
         .as_ref()
@@ -103,6 +104,7 @@ pub(super) fn of_one_topic(
 }
 
 fn served(raw: &RawServed, shape: &mut ServedShape, report: &mut ErrorReport) {
+    raw.check("events.served", report);
     words("events.served.types", &raw.types, &mut shape.kinds, report);
     request_id(
         SERVED_ID,
@@ -118,8 +120,7 @@ fn served(raw: &RawServed, shape: &mut ServedShape, report: &mut ErrorReport) {
         shape.absent_is_empty = is_empty.unwrap_or_default();
     }
     if let Some(written) = &raw.gather {
-        let span_ms = positive("events.served.gather", written, report);
-        shape.gather_ms = Some(span_ms).filter(|span_ms| *span_ms > 0);
+        shape.gather_ms = Some(written.get_ref().ms).filter(|span_ms| *span_ms > 0);
     }
     for (key, written, paths) in [
         ("events.served.clicked", &raw.clicked, &mut shape.clicked),
@@ -192,6 +193,7 @@ fn served(raw: &RawServed, shape: &mut ServedShape, report: &mut ErrorReport) {
 }
 
 fn click(raw: &RawClick, shape: &mut ClickShape, report: &mut ErrorReport) {
+    raw.check("events.click", report);
     words("events.click.types", &raw.types, &mut shape.kinds, report);
     may_be_absent(ACTION, &raw.action, &mut shape.action, report);
     words("events.click.actions", &raw.actions, &mut shape.actions, report);
@@ -380,8 +382,7 @@ fn not_in(
         };
         match word {
             Some(word) if words.contains(&word) => {
-                let message = format!("{word:?} is there twice");
-                report.refuse("events.served.not_in", value, message, "leave one of them out");
+                report.refuse_twice("events.served.not_in", value, format_args!("{word:?}"));
             }
             Some(word) => words.push(word),
             None => report.refuse(
@@ -535,8 +536,7 @@ fn parse_each(key: &str, written: &[Spanned<String>], report: &mut ErrorReport) 
     for path in written {
         let parsed = parse_one(key, path.get_ref(), path, report)?;
         if paths.contains(&parsed) {
-            let message = format!("the path `{parsed}` is there twice");
-            report.refuse(key, path, message, "leave one of them out");
+            report.refuse_twice(key, path, format_args!("the path `{parsed}`"));
             return None;
         }
         paths.push(parsed);
@@ -627,8 +627,7 @@ fn words(key: &str, list: &Words, words: &mut Vec<String>, report: &mut ErrorRep
     words.clear();
     for word in list.get_ref() {
         if words.contains(word.get_ref()) {
-            let message = format!("\"{}\" is there twice", word.get_ref());
-            report.refuse(key, word, message, "leave one of them out");
+            report.refuse_twice(key, word, format_args!("\"{}\"", word.get_ref()));
         }
         words.push(word.get_ref().clone());
     }

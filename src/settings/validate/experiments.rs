@@ -14,9 +14,10 @@ use toml::Spanned;
 
 use self::comparable::Comparable;
 use crate::settings::error::ErrorReport;
+use crate::settings::ranges::is_between;
 use crate::settings::raw::RawExperiment;
-use crate::settings::rules::WITHOUT_CONTROL;
-use crate::settings::validate::values::{is_between, is_short_text, range};
+use crate::settings::rules::{DAYS, WITHOUT_CONTROL};
+use crate::settings::validate::values::{is_short_text, whole};
 use crate::settings::{AboutExperiment, Experiment, Schedule};
 
 /// Returns the settings of each experiment by name, and the experiments that have a control but no primary metric.
@@ -83,14 +84,13 @@ pub(super) fn schedules(
         let Some(start_ms) = start.and_then(|start| time_ms(&key("start"), start, report)) else {
             continue;
         };
-        let mut planned_end_ms = None;
-        if let Some(days) = &raw.planned_days {
-            is_between(&key("planned_days"), "planned_days", days, report);
-            planned_end_ms = Some(after_days(start_ms, *days.get_ref()));
+        let planned_days = raw.planned_days.as_ref();
+        if let Some(days) = planned_days {
+            is_between(DAYS, &key("planned_days"), days, report);
         }
         let schedule = Schedule {
             start_ms,
-            planned_end_ms,
+            planned_end_ms: planned_days.map(|days| after_days(start_ms, *days.get_ref())),
         };
         schedules.insert(name.clone(), schedule);
     }
@@ -115,6 +115,7 @@ fn experiment(
             ..Experiment::default()
         };
     };
+    raw.check(key, report);
     let settings = settings::settings(key, raw, control, comparable, report);
     let epochs = allocation::epochs(key, raw, start_ms, &settings, report);
     conflicts::refuse(key, raw, &settings, &epochs, report);
@@ -122,29 +123,12 @@ fn experiment(
         start_ms,
         settings: Some(settings),
         epochs,
-        max_lists_per_user: max_lists_per_user(key, raw, report),
+        max_lists_per_user: raw
+            .max_lists_per_user
+            .as_ref()
+            .map(whole)
+            .and_then(NonZeroU32::new),
     }
-}
-
-fn max_lists_per_user(key: &str, raw: &RawExperiment, report: &mut ErrorReport) -> Option<NonZeroU32> {
-    let written = raw.max_lists_per_user.as_ref()?;
-    let number = *written.get_ref();
-    let range = range("experiments.max_lists_per_user");
-    if range.contains(&number) {
-        return u32::try_from(number).ok().and_then(NonZeroU32::new);
-    }
-    let remedy = format!(
-        "write a whole number from {} to {}, such as 200, or leave it out",
-        range.start(),
-        range.end()
-    );
-    report.refuse(
-        &format!("{key}.max_lists_per_user"),
-        written,
-        format!("{number} is out of range"),
-        remedy,
-    );
-    None
 }
 
 /// Refuses settings that are meaningless without a control.

@@ -4,7 +4,7 @@ use abgauge_core::engine::View;
 use abgauge_core::metrics::{Measures, Metric};
 use toml::Spanned;
 
-use super::values::{chosen, cut_offs, positive, whole};
+use super::values::{chosen, cut_offs, whole};
 use crate::settings::error::ErrorReport;
 use crate::settings::raw::RawExport;
 use crate::settings::rules::metric_names;
@@ -16,6 +16,7 @@ pub(super) fn export(
     windows: &[WindowSpan],
     report: &mut ErrorReport,
 ) -> Export {
+    raw.check("export", report);
     let ks = &measures.ks;
     let metrics: Vec<String> = match &raw.metrics {
         // Metrics that are not measured were refused with `[metrics]`.
@@ -40,13 +41,12 @@ pub(super) fn export(
         _ => Vec::new(),
     };
     let k = raw.k.as_ref().map(|list| {
-        let chosen = cut_offs("export.k", list, report);
+        let chosen = cut_offs(list);
         // Refused entries are left out of `chosen`, so its places match the written ones only without errors.
         let comparable = report.is_sound("metrics.k") && report.is_sound("export.k");
         let twice = |n: &usize| chosen[..*n].contains(&chosen[*n]);
         if let (true, Some(n)) = (comparable, (0..chosen.len()).find(twice)) {
-            let message = format!("{} is there twice", chosen[n]);
-            report.refuse("export.k", &list.get_ref()[n], message, "leave one of them out");
+            report.refuse_twice("export.k", &list.get_ref()[n], chosen[n]);
         }
         for (k, written) in chosen.iter().zip(list.get_ref()).filter(|_| comparable) {
             if !ks.contains(k) {
@@ -76,8 +76,8 @@ pub(super) fn export(
         settled: shown(View::Settled),
         numerators,
         secondary: *raw.secondary.get_ref(),
-        max_series: whole("export.max_series", &raw.max_series, report),
-        forget_after_ms: positive("export.forget_after", &raw.forget_after, report),
+        max_series: whole(&raw.max_series),
+        forget_after_ms: raw.forget_after.get_ref().ms,
     }
 }
 

@@ -1,11 +1,9 @@
 //! Encodings of both topics: `format`, `message` and `framing`, `[registry]`, `[schemas]`.
 
-use std::time::Duration;
-
 use abgauge_core::decode::framing::{Format, Framing};
 use toml::Spanned;
 
-use super::values::{choice, path, positive};
+use super::values::{choice, in_vain, path};
 use crate::settings::error::ErrorReport;
 use crate::settings::raw::{Raw, RawRegistry};
 use crate::settings::{Formats, HttpUrl, Registry, RegistryCredentials, TlsFiles, TopicFormat};
@@ -44,6 +42,7 @@ const FILES: &str =
     "name an Avro schema (.avsc) or, for Protobuf, a descriptor set (.desc, .binpb) or a .proto file";
 
 pub(super) fn formats(raw: &Raw, report: &mut ErrorReport) -> Formats {
+    raw.schemas.check("schemas", report);
     let (served, click) = (&raw.events.served, &raw.events.click);
     let registry = registry(&raw.registry, report);
     let is_one_topic = raw.kafka.served_topic.get_ref() == raw.kafka.clicks_topic.get_ref();
@@ -175,28 +174,22 @@ fn of_one_topic(raw: &Raw, [served, click]: &[TopicFormat; 2], report: &mut Erro
 }
 
 fn registry(raw: &RawRegistry, report: &mut ErrorReport) -> Option<Registry> {
-    let timeout_ms = positive("registry.timeout", &raw.timeout, report);
+    raw.check("registry", report);
     let password_file = path("registry.password_file", &raw.password_file, report);
     let token_file = path("registry.token_file", &raw.token_file, report);
     let ca_file = path("registry.ca_file", &raw.ca_file, report);
     let certificate = path("registry.certificate_file", &raw.certificate_file, report);
     let key = path("registry.key_file", &raw.key_file, report);
     let Some(written) = &raw.url else {
-        for (key, value) in credentials(raw) {
-            if let Some(value) = value.as_ref().filter(|_| report.is_sound(key)) {
-                let remedy = "also set registry.url, or leave it out";
-                report.refuse(key, value, "is set without a registry", remedy);
-            }
-        }
+        let remedy = "also set registry.url, or leave it out";
+        in_vain(credentials(raw), "is set without a registry", remedy, report);
         return None;
     };
     let urls = urls(written, report);
-    for (key, value) in credentials(raw).into_iter().skip(3) {
-        let is_in_vain = urls.iter().all(|url| !url.is_tls());
-        if let Some(value) = value.as_ref().filter(|_| is_in_vain && report.is_sound(key)) {
-            let remedy = "write an address that starts with https://, or leave it out";
-            report.refuse(key, value, "has no effect on plain HTTP", remedy);
-        }
+    if urls.iter().all(|url| !url.is_tls()) {
+        let of_tls = credentials(raw).into_iter().skip(3);
+        let remedy = "write an address that starts with https://, or leave it out";
+        in_vain(of_tls, "has no effect on plain HTTP", remedy, report);
     }
     if let Some(username) = raw.username.as_ref().filter(|name| name.get_ref().contains(':')) {
         let message =
@@ -243,7 +236,7 @@ fn registry(raw: &RawRegistry, report: &mut ErrorReport) -> Option<Registry> {
             key: key.unwrap_or_else(|| certificate.clone()),
             certificate,
         }),
-        timeout: Duration::from_millis(timeout_ms.unsigned_abs()),
+        timeout: raw.timeout.get_ref().duration(),
     })
 }
 

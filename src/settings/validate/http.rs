@@ -2,11 +2,10 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
-use std::time::Duration;
 
 use toml::Spanned;
 
-use super::values::{path, positive, whole};
+use super::values::{path, whole};
 use crate::settings::access::{HashList, MAX_ENTRIES, NotAnEntry};
 use crate::settings::error::ErrorReport;
 use crate::settings::hosts::{MAX_FRAMES, origin};
@@ -14,11 +13,11 @@ use crate::settings::raw::RawHttp;
 use crate::settings::{Access, Host, Http, HttpUrl, TlsFiles};
 
 pub(in crate::settings) fn http(raw: &RawHttp, report: &mut ErrorReport) -> Http {
-    let timeout_ms: i64 = positive("http.timeout", &raw.timeout, report);
+    raw.check("http", report);
     Http {
         listen: listen(&raw.listen, report),
-        max_connections: whole("http.max_connections", &raw.max_connections, report),
-        timeout: Duration::from_millis(timeout_ms.unsigned_abs()),
+        max_connections: whole(&raw.max_connections),
+        timeout: raw.timeout.get_ref().duration(),
         hosts: distinct("http.hosts", &raw.hosts, MAX_ENTRIES, Host::of_setting, report),
         frame_ancestors: distinct(
             "http.frame_ancestors",
@@ -101,8 +100,7 @@ fn distinct<T: PartialEq>(
             }
         };
         if entries.contains(&entry) {
-            let twice = format!("\"{}\" is there twice", text.get_ref());
-            report.refuse(key, text, twice, "leave one of them out");
+            report.refuse_twice(key, text, format_args!("\"{}\"", text.get_ref()));
         }
         entries.push(entry);
     }

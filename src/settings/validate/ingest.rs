@@ -14,8 +14,8 @@ use crate::settings::skips::{Skips, parse_offsets};
 use crate::settings::{Ingest, Kafka};
 
 pub(super) fn ingest(raw: &RawIngest, kafka: &Kafka, report: &mut ErrorReport) -> Ingest {
-    let n_workers = |workers| whole::<usize>("ingest.workers", workers, report);
-    let workers = raw.workers.as_ref().map(n_workers).and_then(NonZeroUsize::new);
+    raw.check("ingest", report);
+    let workers = raw.workers.as_ref().map(whole).and_then(NonZeroUsize::new);
     let entries = raw.skip_records.iter().flat_map(Spanned::get_ref);
     Ingest {
         workers,

@@ -8,6 +8,7 @@ use crate::settings::raw::RawKafka;
 use crate::settings::{Kafka, Start, TopicKey, properties};
 
 pub(super) fn kafka(raw: RawKafka, report: &mut ErrorReport) -> Kafka {
+    raw.check("kafka", report);
     let served_topic = topic("kafka.served_topic", &raw.served_topic, report);
     let clicks_topic = topic("kafka.clicks_topic", &raw.clicks_topic, report);
     let dead_letter_topic = raw.dead_letter_topic.map(|name| {

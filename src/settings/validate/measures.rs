@@ -7,7 +7,7 @@ use abgauge_core::metrics::profile::CHOICES;
 use abgauge_core::metrics::{METRICS, Measures, Metric, Profile, usual_ids};
 use toml::{Spanned, Value};
 
-use super::values::{choice, chosen, cut_offs, share};
+use super::values::{choice, chosen, cut_offs};
 use crate::settings::MAX_CUT_OFFS;
 use crate::settings::error::{ErrorReport, nearest};
 use crate::settings::names;
@@ -34,6 +34,7 @@ pub(super) fn measures(
     export: &RawExport,
     report: &mut ErrorReport,
 ) -> (Measures, Option<Vec<&'static str>>) {
+    raw.check("metrics", report);
     let profiles = profiles(&raw.profile, known, report);
     let chosen = chosen_metrics(raw, export, &profiles, report);
     let is_wanted = |metric: &Metric| match &chosen {
@@ -54,7 +55,7 @@ pub(super) fn measures(
         profiles,
         metrics,
         ks: ks(raw, report),
-        alpha: share("metrics.alpha", &raw.alpha, report),
+        alpha: *raw.alpha.get_ref(),
         catalogue: raw.catalog.is_some(),
     };
     (measures, chosen)
@@ -62,7 +63,7 @@ pub(super) fn measures(
 
 fn ks(raw: &RawMetrics, report: &mut ErrorReport) -> Vec<NonZeroU32> {
     const K: &str = "metrics.k";
-    let ks = cut_offs(K, &raw.k, report);
+    let ks = cut_offs(&raw.k);
     if !ks.is_sorted_by(|a, b| a < b) && report.is_sound(K) {
         let mut sorted = ks.clone();
         sorted.sort();

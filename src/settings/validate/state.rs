@@ -1,9 +1,6 @@
 //! `[state]`: topic in which settled numbers outlive a process. `[global]`: shows all pairs together.
 
-use std::time::Duration;
-
 use super::kafka::topic;
-use super::values::positive;
 use crate::settings::error::ErrorReport;
 use crate::settings::raw::{RawGlobal, RawState};
 use crate::settings::{Kafka, StateTopic};
@@ -15,8 +12,8 @@ const MIN_INTERVAL_MS: i64 = 1_000;
 
 /// Returns the state topic; `None` if no state is stored.
 pub(super) fn state(raw: &RawState, kafka: &Kafka, report: &mut ErrorReport) -> Option<StateTopic> {
-    let interval_ms = positive("state.interval", &raw.interval, report);
-    if interval_ms < MIN_INTERVAL_MS && report.is_sound("state.interval") {
+    raw.check("state", report);
+    if raw.interval.get_ref().ms < MIN_INTERVAL_MS && report.is_sound("state.interval") {
         let remedy = "write \"1s\" or more";
         report.refuse("state.interval", &raw.interval, "is too often", remedy);
     }
@@ -44,7 +41,7 @@ pub(super) fn state(raw: &RawState, kafka: &Kafka, report: &mut ErrorReport) -> 
     }
     Some(StateTopic {
         topic: topic("state.topic", name, report),
-        interval: Duration::from_millis(interval_ms.unsigned_abs()),
+        interval: raw.interval.get_ref().duration(),
         max_bytes_per_second,
     })
 }
@@ -56,6 +53,7 @@ pub(super) fn global(
     has_experiments: bool,
     report: &mut ErrorReport,
 ) -> bool {
+    raw.check("global", report);
     let enabled = raw.enabled.as_ref();
     let is_needed = state.topic.is_some() && has_experiments;
     if let Some(enabled) = enabled.filter(|enabled| is_needed && !*enabled.get_ref()) {

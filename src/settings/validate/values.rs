@@ -1,7 +1,6 @@
 //! Checks of single values, whatever the setting.
 
 use std::num::NonZeroU32;
-use std::ops::{Bound, RangeBounds as _, RangeInclusive};
 use std::path::PathBuf;
 
 use toml::Spanned;
@@ -10,44 +9,10 @@ use crate::settings::error::{ErrorReport, nearest};
 use crate::settings::names::EXPERIMENTS;
 use crate::settings::raw::setting;
 use crate::settings::row::Setting;
-use crate::settings::rules::SHARE;
-use crate::settings::units::TimeSpan;
 
-pub(super) fn positive(key: &str, span: &Spanned<TimeSpan>, report: &mut ErrorReport) -> i64 {
-    if span.get_ref().ms == 0 {
-        report.refuse(
-            key,
-            span,
-            "must be longer than nothing",
-            "write a longer span, such as \"5s\"",
-        );
-    }
-    span.get_ref().ms
-}
-
-pub(super) fn whole<T>(key: &str, value: &Spanned<i64>, report: &mut ErrorReport) -> T
-where
-    T: TryFrom<i64> + Default,
-{
-    let (number, range) = (*value.get_ref(), range(key));
-    match T::try_from(number) {
-        Ok(fits) if range.contains(&number) => fits,
-        _ => {
-            let remedy = format!("write a number from {} to {}", range.start(), range.end());
-            let what = match setting(key).is_some_and(Setting::is_secret) {
-                true => "it".to_owned(),
-                false => number.to_string(),
-            };
-            report.refuse(key, value, format!("{what} is out of range"), remedy);
-            T::default()
-        }
-    }
-}
-
-/// Returns the range of a whole number.
-pub(super) fn range(key: &str) -> RangeInclusive<i64> {
-    let range = setting(key).and_then(Setting::range);
-    range.expect("the row of a whole number has its range")
+/// Returns a whole number, which its row has refused if it does not fit.
+pub(super) fn whole<T: TryFrom<i64> + Default>(value: &Spanned<i64>) -> T {
+    T::try_from(*value.get_ref()).unwrap_or_default()
 }
 
 /// Returns the path of a file, if one is set.
@@ -59,23 +24,23 @@ pub(super) fn path(key: &str, path: &Option<Spanned<String>>, report: &mut Error
     Some(path.get_ref().into())
 }
 
-/// Checks a number from 0 to 1.
-pub(super) fn share(key: &str, value: &Spanned<f64>, report: &mut ErrorReport) -> f64 {
-    let share = *value.get_ref();
-    if !SHARE.contains(&share) {
-        let message = format!("{share} is out of range");
-        report.refuse(key, value, message, "write a number from 0 to 1");
+/// Refuses the texts among these settings that are written, because they have no effect.
+pub(super) fn in_vain<'a>(
+    settings: impl IntoIterator<Item = (&'a str, &'a Option<Spanned<String>>)>,
+    message: &str,
+    remedy: &str,
+    report: &mut ErrorReport,
+) {
+    for (key, value) in settings {
+        if let Some(value) = value.as_ref().filter(|_| report.is_sound(key)) {
+            report.refuse(key, value, message, remedy);
+        }
     }
-    share
 }
 
-pub(super) fn cut_offs(
-    key: &str,
-    list: &Spanned<Vec<Spanned<i64>>>,
-    report: &mut ErrorReport,
-) -> Vec<NonZeroU32> {
-    let mut rank = |written| NonZeroU32::new(whole(key, written, report));
-    list.get_ref().iter().filter_map(&mut rank).collect()
+pub(super) fn cut_offs(list: &Spanned<Vec<Spanned<i64>>>) -> Vec<NonZeroU32> {
+    let ranks = list.get_ref().iter().map(whole);
+    ranks.filter_map(NonZeroU32::new).collect()
 }
 
 /// Returns the value that `word` means.
@@ -122,12 +87,7 @@ pub(super) fn chosen<T: Clone + PartialEq>(
             continue;
         };
         if values.contains(&value) {
-            report.refuse(
-                key,
-                word,
-                format!("\"{}\" is there twice", word.get_ref()),
-                "leave one of them out",
-            );
+            report.refuse_twice(key, word, format_args!("\"{}\"", word.get_ref()));
         }
         values.push(value);
     }
@@ -142,33 +102,12 @@ pub(super) fn either<'a, T>(
 ) -> Option<(&'a str, &'a Spanned<T>)> {
     let [first, second] = pair;
     let sound = report.is_sound(first.0) && report.is_sound(second.0);
-    let given = if report.is_given(first.0, first.1) {
+    let given = if report.is_written(first.0, first.1) {
         first
     } else {
         second
     };
     sound.then_some(given)
-}
-
-/// Refuses a number that a setting of an experiment cannot have.
-pub(super) fn is_between(key: &str, name: &str, value: &Spanned<f64>, report: &mut ErrorReport) {
-    let number = value.get_ref();
-    let row = setting(&format!("{EXPERIMENTS}.{name}"));
-    let range = row
-        .and_then(Setting::bounds)
-        .expect("the row of a number has its range");
-    if !range.contains(number) {
-        let remedy = match range {
-            (Bound::Excluded(low), Bound::Excluded(high)) => {
-                format!("write a number above {low} and below {high}, such as 0.05 for 5%")
-            }
-            (Bound::Excluded(low), Bound::Included(high)) => {
-                format!("write a number of days above {low} and at most {high}, such as 7 or 14")
-            }
-            _ => String::new(),
-        };
-        report.refuse(key, value, format!("{number} is out of range"), remedy);
-    }
 }
 
 /// Refuses a text that a setting of an experiment cannot have: a blank one, or one that is too long.

@@ -1,11 +1,9 @@
 //! `[webhook]`: URL to call when the state of an arm changes.
 
-use std::time::Duration;
-
 use hyper::header::{self, HeaderName};
 use toml::Spanned;
 
-use super::values::{path, positive};
+use super::values::{in_vain, path};
 use crate::settings::error::ErrorReport;
 use crate::settings::raw::RawWebhook;
 use crate::settings::{HttpUrl, Webhook};
@@ -26,12 +24,17 @@ const OF_THE_REQUEST: [HeaderName; 9] = [
 /// Returns the webhook; `None` if there is none.
 pub(super) fn webhook(raw: &RawWebhook, report: &mut ErrorReport) -> Option<Webhook> {
     // Validated even without an address, so that no error goes unnoticed.
-    let timeout_ms = positive("webhook.timeout", &raw.timeout, report);
+    raw.check("webhook", report);
     let secret_file = path("webhook.secret_file", &raw.secret_file, report);
     let ca_file = path("webhook.ca_file", &raw.ca_file, report);
     let header = header_name(&raw.header, report);
     let Some(written) = &raw.url else {
-        needless_without_url(raw, report);
+        let files = [
+            ("webhook.secret_file", &raw.secret_file),
+            ("webhook.ca_file", &raw.ca_file),
+        ];
+        let remedy = "also set webhook.url to the address to call, or leave it out";
+        in_vain(files, "is set without an address", remedy, report);
         return None;
     };
     let url = match HttpUrl::of_setting(written.get_ref()) {
@@ -41,30 +44,18 @@ pub(super) fn webhook(raw: &RawWebhook, report: &mut ErrorReport) -> Option<Webh
             return None;
         }
     };
-    if let Some(ca_file) = raw.ca_file.as_ref().filter(|_| !url.is_tls()) {
+    if !url.is_tls() {
         let remedy = "write an address that starts with https://, or remove webhook.ca_file";
-        report.refuse("webhook.ca_file", ca_file, "has no effect on plain HTTP", remedy);
+        let ca_file = [("webhook.ca_file", &raw.ca_file)];
+        in_vain(ca_file, "has no effect on plain HTTP", remedy, report);
     }
     Some(Webhook {
         url,
         secret_file,
         header,
-        timeout: Duration::from_millis(timeout_ms.unsigned_abs()),
+        timeout: raw.timeout.get_ref().duration(),
         ca_file,
     })
-}
-
-fn needless_without_url(raw: &RawWebhook, report: &mut ErrorReport) {
-    let files = [
-        ("webhook.secret_file", &raw.secret_file),
-        ("webhook.ca_file", &raw.ca_file),
-    ];
-    for (key, file) in files {
-        if let Some(file) = file.as_ref().filter(|_| report.is_sound(key)) {
-            let remedy = "also set webhook.url to the address to call, or leave it out";
-            report.refuse(key, file, "is set without an address", remedy);
-        }
-    }
 }
 
 fn header_name(name: &Spanned<String>, report: &mut ErrorReport) -> HeaderName {

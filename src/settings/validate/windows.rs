@@ -30,23 +30,15 @@ pub(super) fn windows(
             let message = format!("\"{text}\" is the same window as \"{}\"", same.name);
             report.refuse(WINDOWS, span, message, "leave one of them out");
         }
-        if *ms == 0 {
-            report.refuse(
-                WINDOWS,
-                span,
-                format!("\"{text}\" is empty"),
-                "write a longer span, such as \"5m\"",
-            );
-        }
         windows.push(WindowSpan {
             name: text.clone(),
             span_ms: *ms,
         });
     }
     windows.sort_by_key(|window| window.span_ms);
-    let is_chosen = report.is_given(WINDOWS, &raw.windows);
+    let is_chosen = report.is_written(WINDOWS, &raw.windows);
     // The error is reported for the setting that the operator wrote, not for a default.
-    if report.is_given(SLOT, slot) && !is_chosen {
+    if report.is_written(SLOT, slot) && !is_chosen {
         slot_fits(slot, &windows, report);
     } else {
         let spans = raw.windows.get_ref().iter();

@@ -2,12 +2,9 @@
 
 use abgauge_core::nouns::number_of;
 
-use super::{CheckFailure, Finding, ResultLevel, sample, state};
+use super::{CONFIGURATION, Finding, ResultLevel, UNAVAILABLE, sample, state};
 use crate::settings::{Config, display_ms};
 use crate::stream::kafka::inspect::{ClusterFacts, Failure, Topic, TopicSettings, Trouble, VisibleTopic};
-
-const CONFIGURATION: ResultLevel = ResultLevel::Error(CheckFailure::Configuration);
-const UNAVAILABLE: ResultLevel = ResultLevel::Error(CheckFailure::Unavailable);
 
 /// Returns all findings. Causes come before their consequences.
 pub(super) fn cluster(config: &Config, facts: &ClusterFacts) -> Vec<Finding> {
@@ -95,7 +92,7 @@ pub(crate) fn no_way_in(config: &Config, failure: &Failure) -> Finding {
 }
 
 /// Reports that the records of a topic could not be read.
-pub(super) fn no_records(config: &Config, topic: &str, failure: Failure) -> Finding {
+pub(crate) fn no_records(config: &Config, topic: &str, failure: Failure) -> Finding {
     match failure.trouble {
         Trouble::NoSuchTopic | Trouble::TopicForbidden => existence(&Topic {
             name: topic.to_owned(),
@@ -108,26 +105,28 @@ pub(super) fn no_records(config: &Config, topic: &str, failure: Failure) -> Find
 fn existence(Topic { name, found }: &Topic) -> Finding {
     match found {
         Ok(found) => Finding::ok(format!("topic `{name}` has {}", n_partitions(found))),
-        Err(Failure {
-            trouble: Trouble::NoSuchTopic,
-            ..
-        }) => Finding::new(
-            CONFIGURATION,
-            format!("topic `{name}` does not exist"),
+        Err(failure) => unseen(
+            &format!("topic `{name}`"),
+            failure,
             "create it, with as many partitions as its twin, or correct kafka.served_topic and kafka.clicks_topic",
-        ),
-        Err(Failure {
-            trouble: Trouble::TopicForbidden,
-            detail,
-            ..
-        }) => Finding::new(
-            CONFIGURATION,
-            format!("no permission to see topic `{name}`: {detail}"),
             "grant the user READ and DESCRIBE on it; the brokers give the same answer if it does not exist",
         ),
-        Err(Failure { detail, .. }) => Finding::new(
+    }
+}
+
+/// Reports that a topic cannot be seen. `create` is the remedy if it does not exist, `grant` if the user has no right to see it.
+pub(super) fn unseen(what: &str, failure: &Failure, create: &str, grant: &str) -> Finding {
+    let detail = &failure.detail;
+    match failure.trouble {
+        Trouble::NoSuchTopic => Finding::new(CONFIGURATION, format!("{what} does not exist"), create),
+        Trouble::TopicForbidden => Finding::new(
+            CONFIGURATION,
+            format!("no permission to see {what}: {detail}"),
+            grant,
+        ),
+        _ => Finding::new(
             UNAVAILABLE,
-            format!("the brokers do not answer about topic `{name}`: {detail}"),
+            format!("the brokers do not answer about {what}: {detail}"),
             "check the brokers' logs",
         ),
     }
@@ -264,27 +263,11 @@ fn group(config: &Config, group: &Result<(), Failure>) -> Finding {
 fn dead_letters(name: &str, found: &Result<(), Failure>) -> Finding {
     match found {
         Ok(()) => Finding::ok(format!("the dead-letter topic `{name}` exists")),
-        Err(Failure {
-            trouble: Trouble::NoSuchTopic,
-            ..
-        }) => Finding::new(
-            CONFIGURATION,
-            format!("the dead-letter topic `{name}` does not exist"),
+        Err(failure) => unseen(
+            &format!("the dead-letter topic `{name}`"),
+            failure,
             "create it, or remove kafka.dead_letter_topic",
-        ),
-        Err(Failure {
-            trouble: Trouble::TopicForbidden,
-            detail,
-            ..
-        }) => Finding::new(
-            CONFIGURATION,
-            format!("no permission to see the dead-letter topic `{name}`: {detail}"),
             "grant the user WRITE and DESCRIBE on it, or remove kafka.dead_letter_topic",
-        ),
-        Err(Failure { detail, .. }) => Finding::new(
-            UNAVAILABLE,
-            format!("the brokers do not answer about the dead-letter topic `{name}`: {detail}"),
-            "check the brokers' logs",
         ),
     }
 }

@@ -2,13 +2,11 @@
 
 use abgauge_core::nouns::number_of;
 
-use super::{CheckFailure, Finding, ResultLevel};
+use super::{CONFIGURATION, Finding, ResultLevel, judge};
 use crate::settings::Config;
-use crate::stream::kafka::inspect::{Failure, FoundState, StateFacts, Trouble};
+use crate::stream::kafka::inspect::{Failure, FoundState, StateFacts};
 use crate::stream::kafka::topics::{STATE_SETTINGS, in_sync_of};
 
-const CONFIGURATION: ResultLevel = ResultLevel::Error(CheckFailure::Configuration);
-const UNAVAILABLE: ResultLevel = ResultLevel::Error(CheckFailure::Unavailable);
 /// Minimum record size that the topic must allow. Seals and blobs are smaller than half of it.
 const MIN_RECORD_BYTES: i64 = 1 << 20;
 /// Maximum segment size, four times our own setting. Compaction never touches the active segment.
@@ -19,27 +17,11 @@ pub(super) fn state(config: &Config, facts: &StateFacts, n_partitions: Option<u3
     let name = &facts.name;
     match &facts.found {
         Ok(found) => of_found(config, name, found, n_partitions),
-        Err(Failure {
-            trouble: Trouble::NoSuchTopic,
-            ..
-        }) => vec![Finding::new(
-            CONFIGURATION,
-            format!("the state topic `{name}` does not exist"),
-            how_to_create(config, name, n_partitions, facts.n_brokers),
-        )],
-        Err(Failure {
-            trouble: Trouble::TopicForbidden,
-            detail,
-            ..
-        }) => vec![Finding::new(
-            CONFIGURATION,
-            format!("no permission to see the state topic `{name}`: {detail}"),
+        Err(failure) => vec![judge::unseen(
+            &format!("the state topic `{name}`"),
+            failure,
+            &how_to_create(config, name, n_partitions, facts.n_brokers),
             "grant the user READ, WRITE, DESCRIBE and DESCRIBE_CONFIGS on it, or remove state.topic",
-        )],
-        Err(Failure { detail, .. }) => vec![Finding::new(
-            UNAVAILABLE,
-            format!("the brokers do not answer about the state topic `{name}`: {detail}"),
-            "check the brokers' logs",
         )],
     }
 }
@@ -169,6 +151,7 @@ mod tests {
 
     use super::*;
     use crate::settings;
+    use crate::stream::kafka::inspect::Trouble;
 
     fn facts(changes: &[(&str, &str)]) -> StateFacts {
         let others = [("min.insync.replicas", "2"), ("remote.storage.enable", "false")];

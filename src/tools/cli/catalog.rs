@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 
 use super::ConfigArgs;
 use crate::settings::parse_size;
@@ -48,28 +48,11 @@ pub struct BuildArgs {
     #[command(flatten)]
     pub config: ConfigArgs,
     /// Which users touched an item
-    #[arg(long, value_enum, default_value_t = TouchArg::Clicked)]
-    pub touched: TouchArg,
+    #[arg(long, value_enum, default_value_t = Touch::Clicked)]
+    pub touched: Touch,
     /// Memory limit for pairs of an item and a user, 10 to 21 bytes each, and for lists whose clicks have no user
     #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = parse_size)]
     pub max_state: u64,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum TouchArg {
-    /// Users who clicked an item
-    Clicked,
-    /// Users who were shown an item
-    Shown,
-}
-
-impl From<TouchArg> for Touch {
-    fn from(touch: TouchArg) -> Touch {
-        match touch {
-            TouchArg::Clicked => Touch::Clicked,
-            TouchArg::Shown => Touch::Shown,
-        }
-    }
 }
 
 pub(super) const CATALOG_EXAMPLES: &str = "\

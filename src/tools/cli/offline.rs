@@ -9,7 +9,7 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command, ValueEnum, error};
 
 use super::comparing::{CompareArgs, parse_share};
-use super::{parse_between, parse_duration};
+use super::{between, parse_duration};
 use crate::settings::{HttpUrl, LONGEST_LIST, parse_size, parse_span_ms};
 
 /// Headings in the help.
@@ -113,7 +113,7 @@ pub struct EvaluateArgs {
     #[command(flatten)]
     pub counting: CountArgs,
     /// Discount for a repeated aspect in alpha_ndcg, from 0 to 1 [default: 0.5]
-    #[arg(help_heading = METRICS, long, value_name = "NUMBER", value_parser = parse_alpha, env = "ABGAUGE_EVALUATE_ALPHA", hide_env_values = true)]
+    #[arg(help_heading = METRICS, long, value_name = "NUMBER", value_parser = between([0.0, 1.0]), env = "ABGAUGE_EVALUATE_ALPHA", hide_env_values = true)]
     pub alpha: Option<f64>,
     /// Also print the numbers of each day (UTC)
     #[arg(help_heading = PARTS, long, conflicts_with = "window")]
@@ -393,8 +393,4 @@ fn parse_output(text: &str) -> Result<OutputFile, String> {
         ));
     }
     Ok(OutputFile { path, format })
-}
-
-fn parse_alpha(text: &str) -> Result<f64, String> {
-    parse_between(text, 0.0, 1.0)
 }

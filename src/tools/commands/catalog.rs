@@ -12,9 +12,9 @@ use anyhow::anyhow;
 use super::reading::progress;
 use super::{BAD_DATA, error, inputs, note, refuse, warn, with_counting, written};
 use crate::settings::{self, Config};
-use crate::stream::kafka::inspect::{Failure, Survey, Trouble};
+use crate::stream::kafka::inspect::Survey;
 use crate::tools::catalogue_count::{CountedItems, ItemUsers, OutOfRoom};
-use crate::tools::check::{self, CheckFailure, Finding, ResultLevel};
+use crate::tools::check;
 use crate::tools::cli::{BuildArgs, CatalogArgs, CatalogCommand};
 
 /// Builds a catalogue from Kafka or from files.
@@ -33,7 +33,7 @@ fn of_files(args: &BuildArgs) -> anyhow::Result<ExitCode> {
     with_counting(args.config.config.as_deref(), |counting| {
         let events = counting.events.as_ref();
         let decoder = of_shape(&counting.join.decoder(), events);
-        let mut counter = ItemUsers::new(decoder, args.touched.into(), args.max_state);
+        let mut counter = ItemUsers::new(decoder, args.touched, args.max_state);
         let files = inputs::files(&args.files, "catalog build -")?;
         let fields = EventFields {
             shape: events,
@@ -76,7 +76,7 @@ fn of_kafka(args: &BuildArgs) -> anyhow::Result<ExitCode> {
         Err(errors) => return Ok(refuse(&errors)),
     };
     let decoder = of_shape(&config.join.decoder(), config.events.as_ref());
-    let mut counter = ItemUsers::new(decoder, args.touched.into(), args.max_state);
+    let mut counter = ItemUsers::new(decoder, args.touched, args.max_state);
     let mut outcome = Ok(());
     for (topic, topic_kind) in topics(&config) {
         let read = Survey::new(&config.kafka).and_then(|survey| {
@@ -89,7 +89,7 @@ fn of_kafka(args: &BuildArgs) -> anyhow::Result<ExitCode> {
         // Checked first: a read that was stopped for lack of room is not a failure of the brokers.
         outcome.map_err(out_of_room)?;
         if let Err(failure) = read {
-            let finding = unreadable(&config, topic, &failure);
+            let finding = check::no_records(&config, topic, failure);
             error(&format!("{}: {}", finding.text, finding.remedy));
             return Ok(ExitCode::from(check::exit_code(&[finding])));
         }
@@ -106,25 +106,6 @@ fn topics(config: &Config) -> Vec<(&str, Option<Kind>)> {
             (served.as_str(), Some(Kind::Served)),
             (clicks.as_str(), Some(Kind::Click)),
         ],
-    }
-}
-
-fn unreadable(config: &Config, topic: &str, failure: &Failure) -> Finding {
-    let reported = |text, remedy: &str| Finding {
-        level: ResultLevel::Error(CheckFailure::Configuration),
-        text,
-        remedy: remedy.to_owned(),
-    };
-    match failure.trouble {
-        Trouble::NoSuchTopic => reported(
-            format!("topic `{topic}` does not exist"),
-            "correct kafka.served_topic and kafka.clicks_topic",
-        ),
-        Trouble::TopicForbidden => reported(
-            format!("topic `{topic}` is not ours to see: {}", failure.detail),
-            "grant the user READ and DESCRIBE on it",
-        ),
-        _ => check::no_way_in(config, failure),
     }
 }
 

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use abgauge_core::decode::shape::Shape;
-use abgauge_core::engine::event::Kind;
 use abgauge_core::evaluate::source::{self, EventFields};
 use abgauge_core::evaluate::{Evaluation, Evaluator, Options};
 
@@ -28,7 +27,7 @@ pub fn sample(args: &CheckArgs, path: &Path) -> anyhow::Result<ExitCode> {
         return suggest(args, &files);
     }
     with_counting(args.config.config.as_deref(), |counting| {
-        let kind = args.records_are.map(Kind::from);
+        let kind = args.records_are;
         let options = Options {
             max_state_bytes: MAX_JOINED_BYTES,
             ..counting_options(&counting)
@@ -108,7 +107,7 @@ fn shown_name(files: &[PathBuf], path: &Path) -> String {
 
 /// Drafts the section `[events]` for files with another shape.
 fn suggest(args: &CheckArgs, files: &[PathBuf]) -> anyhow::Result<ExitCode> {
-    let kind = args.records_are.map(Kind::from);
+    let kind = args.records_are;
     let mut sample = Unmapped::default();
     // Read without a shape, because the records themselves are analyzed.
     let fields = EventFields {
@@ -139,7 +138,7 @@ fn suggested(args: &CheckArgs, sample: &Unmapped, files: &[PathBuf]) -> anyhow::
         // The sample has columns of any type, but our own fields are read from columns of their types only.
         if suggestion.has_own_fields {
             let fields = EventFields {
-                kind: args.records_are.map(Kind::from),
+                kind: args.records_are,
                 ..EventFields::default()
             };
             for path in files.iter().filter(|path| source::is_parquet(path)) {

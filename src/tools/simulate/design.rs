@@ -37,7 +37,7 @@ const TOLERANCE: f64 = 1e-6;
 const LIFTS: std::ops::RangeInclusive<f64> = -0.9..=2.0;
 const MOST_COMBINATIONS: usize = 10_000;
 /// Maximum bytes of JSON that name the arms of one list.
-pub const MOST_BYTES: usize = 128;
+const MOST_BYTES: usize = 128;
 
 impl Default for Design {
     /// Returns the demo's design: two experiments whose arms interact.

@@ -1,7 +1,6 @@
 //! Producer loop: sends traffic to Kafka at its pace, and moves the demo's clock only as far as the brokers have the
 //! records.
 
-use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -9,7 +8,6 @@ use abgauge_core::engine::event::Side;
 use anyhow::Result;
 
 use super::heartbeat::Heartbeat;
-use super::lanes::Lanes;
 use super::traffic::Traffic;
 use super::{Summary, event_ms};
 use crate::clock::{Clock, ClockControl};
@@ -82,11 +80,10 @@ impl Driver {
         // At least 1 ms, so that slow traffic makes progress.
         let longest_step_ms = event_ms(LONGEST_STEP, self.speed).max(1);
         let mut now_ms = self.start_ms;
-        let mut lanes = self.lanes()?;
         while !cancel.load(Ordering::Relaxed) {
             let due_ms = self.due_ms(wall.uptime()).min(end_ms);
             now_ms = due_ms.min(now_ms + longest_step_ms);
-            self.produce_until(now_ms, &mut lanes, cancel)?;
+            self.produce_until(now_ms, cancel)?;
             watch(now_ms - self.start_ms, &self.summary);
             if let Some(heartbeat) = &mut self.heartbeat {
                 let n_on_the_way = self.producer.n_on_the_way();
@@ -106,41 +103,15 @@ impl Driver {
         Ok(self.summary)
     }
 
-    /// Creates lanes for the topics' partitions. A missing topic counts as one partition; sending to it fails later.
-    fn lanes(&self) -> Result<Lanes> {
-        let TrafficTopics { served, clicks } = &self.topics;
-        let n_partitions = self.producer.n_partitions(served)?.unwrap_or(1);
-        let n_partitions = NonZeroU32::new(n_partitions as u32).unwrap_or(NonZeroU32::MIN);
-        Ok(Lanes::new(n_partitions, served == clicks))
-    }
-
     fn due_ms(&self, wall: Duration) -> i64 {
         self.start_ms + event_ms(wall, self.speed)
     }
 
-    fn produce_until(&mut self, now_ms: i64, lanes: &mut Lanes, cancel: &AtomicBool) -> Result<()> {
-        while let Some(draft) = self.traffic.next_draft_until(now_ms) {
+    fn produce_until(&mut self, now_ms: i64, cancel: &AtomicBool) -> Result<()> {
+        while let Some(record) = self.traffic.next_until(now_ms) {
             if cancel.load(Ordering::Relaxed) {
                 return Ok(());
             }
-            lanes.put(draft);
-            if lanes.are_full() {
-                self.send(lanes, cancel)?;
-            }
-        }
-        self.send(lanes, cancel)?;
-        if let Some(hand) = &self.hand {
-            // The clock advances only once the brokers have every record up to this time.
-            self.producer.flush(FLUSH_WITHIN)?;
-            hand.advance_to(now_ms);
-        }
-        Ok(())
-    }
-
-    /// Sends everything in the lanes and clears them.
-    fn send(&mut self, lanes: &mut Lanes, cancel: &AtomicBool) -> Result<()> {
-        for draft in lanes.drafts() {
-            let record = self.traffic.write(&draft);
             let topic = match record.side {
                 Side::Served => &self.topics.served,
                 Side::Clicks => &self.topics.clicks,
@@ -149,15 +120,19 @@ impl Driver {
                 topic,
                 // The client chooses the partition by the key, as a real producer would.
                 partition: None,
-                key: record.key,
-                payload: record.payload,
+                key: &record.key,
+                payload: &record.payload,
                 timestamp_ms: record.arrival_ms,
             };
             if self.producer.send(&outgoing, cancel)? {
                 self.summary.count(record.kind);
             }
         }
-        lanes.clear();
+        if let Some(hand) = &self.hand {
+            // The clock advances only once the brokers have every record up to this time.
+            self.producer.flush(FLUSH_WITHIN)?;
+            hand.advance_to(now_ms);
+        }
         Ok(())
     }
 }

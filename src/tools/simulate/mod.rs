@@ -6,24 +6,20 @@
 //! machine.
 
 pub mod assignment;
-pub mod block;
 mod day;
 pub mod design;
 pub mod draft;
 pub mod driver;
 mod heartbeat;
-pub mod lanes;
 pub mod lists;
 pub mod model;
 pub mod noise;
 pub mod output;
 mod pace;
-pub mod pending;
 pub mod population;
 pub mod progress;
 pub mod random;
 pub mod record;
-pub mod text;
 pub mod traffic;
 pub mod truth;
 
@@ -45,7 +41,7 @@ pub use self::lists::Lengths;
 pub use self::model::World;
 pub use self::noise::Noise;
 pub use self::population::{Activity, Population};
-pub use self::record::{RecordRef, SimulatedRecord};
+pub use self::record::SimulatedRecord;
 pub use self::traffic::{Traffic, TrafficSettings};
 pub use self::truth::Truth;
 use crate::clock::Clock;

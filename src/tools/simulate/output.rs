@@ -104,7 +104,7 @@ pub fn write_lines(
             if cancel.load(Ordering::Relaxed) {
                 break;
             }
-            out.write_all(record.payload)?;
+            out.write_all(&record.payload)?;
             out.write_all(b"\n")?;
             summary.count(record.kind);
         }

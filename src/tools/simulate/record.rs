@@ -2,12 +2,10 @@
 
 use abgauge_core::engine::event::Side;
 
-use super::design::{Combination, Design, MOST_BYTES};
+use super::design::{Combination, Design};
 use super::draft::{Content, Origin, RecordDraft, RecordKind};
-use super::lists::N_ITEMS;
 use super::model::Visitor;
 use super::random::Random;
-use super::text::{ShortText, TextBuffer};
 use crate::settings::TopicKey;
 
 /// Kafka record, or line of a file.
@@ -19,28 +17,6 @@ pub struct SimulatedRecord {
     pub kind: RecordKind,
     pub key: Vec<u8>,
     pub payload: Vec<u8>,
-}
-
-/// Record borrowed from the place where it was written.
-#[derive(Debug, Clone, Copy)]
-pub struct RecordRef<'a> {
-    pub arrival_ms: i64,
-    pub side: Side,
-    pub kind: RecordKind,
-    pub key: &'a [u8],
-    pub payload: &'a [u8],
-}
-
-impl RecordRef<'_> {
-    pub fn to_record(self) -> SimulatedRecord {
-        SimulatedRecord {
-            arrival_ms: self.arrival_ms,
-            side: self.side,
-            kind: self.kind,
-            key: self.key.to_vec(),
-            payload: self.payload.to_vec(),
-        }
-    }
 }
 
 /// Request of a user.
@@ -65,163 +41,101 @@ impl Request {
 const SERVED: &str = r#""type":"served","#;
 const CLICK: &str = r#""type":"click","#;
 
-/// Writer of records, one at a time. With a type, records carry their kind, as needed for a file or a shared topic.
+/// Writer of records. With a type, records carry their kind, as needed for a file or a shared topic.
 #[derive(Debug)]
 pub struct Json {
     with_type: bool,
     keyed_by: TopicKey,
     /// Prefix of every request id.
-    id_prefix: ShortText<32>,
-    user_prefix: ShortText<32>,
+    id_prefix: String,
     /// Arms in a list's JSON, by combination.
-    experiments: Vec<ShortText<MOST_BYTES>>,
-    /// JSON of each item in a list, with a leading comma. No item is longer than the eight bytes of `,"i2999"`.
-    items: Vec<ShortText<8>>,
-    /// Key of the record written last.
-    key: ShortText<32>,
-    text: TextBuffer,
+    experiments: Vec<String>,
 }
 
 impl Json {
-    /// Creates a writer.
-    ///
-    /// # Panics
-    /// The prefix has more than 12 bytes.
     pub fn new(with_type: bool, keyed_by: TopicKey, id_prefix: &str, design: &Design) -> Json {
         let combinations = 0..design.n_combinations() as Combination;
         Json {
             with_type,
             keyed_by,
-            id_prefix: ShortText::new(id_prefix),
-            user_prefix: ShortText::new("u-"),
+            id_prefix: id_prefix.to_owned(),
             experiments: combinations.map(|it| experiments(design, it)).collect(),
-            items: (0..N_ITEMS)
-                .map(|item| ShortText::new(&format!(r#","i{item}""#)))
-                .collect(),
-            key: ShortText::default(),
-            text: TextBuffer::default(),
         }
     }
 
-    /// Writes a record. It is valid until the next one is written.
-    pub fn record(&mut self, draft: &RecordDraft) -> RecordRef<'_> {
-        let RecordDraft { origin, .. } = draft;
-        let id = self.id(origin);
-        match draft.content {
-            Content::List { stamp_ms, items } => self.write_list(&id, origin, stamp_ms, items),
-            Content::Click { stamp_ms, item } => self.write_click(&id, stamp_ms, item),
-            Content::Text(text) => self.replace(text),
-        };
-        self.key = match self.keyed_by {
-            TopicKey::Request => id,
-            TopicKey::User => self.user(origin),
-        };
-        RecordRef {
+    pub fn record(&self, draft: RecordDraft) -> SimulatedRecord {
+        let origin = &draft.origin;
+        SimulatedRecord {
             arrival_ms: draft.arrival_ms,
             side: draft.side,
             kind: draft.kind,
-            key: self.key.as_bytes(),
-            payload: self.text.as_bytes(),
+            key: match self.keyed_by {
+                TopicKey::Request => self.id(origin).into_bytes(),
+                TopicKey::User => user(origin).into_bytes(),
+            },
+            payload: match draft.content {
+                Content::List { stamp_ms, items } => self.list(origin, stamp_ms, &items),
+                Content::Click { stamp_ms, item } => self.click(origin, stamp_ms, item),
+                Content::Text(text) => text,
+            },
         }
     }
 
-    pub fn key(&self, origin: &Origin) -> ShortText<32> {
-        match self.keyed_by {
-            TopicKey::Request => self.id(origin),
-            TopicKey::User => self.user(origin),
+    fn id(&self, origin: &Origin) -> String {
+        format!("{}{}", self.id_prefix, origin.request)
+    }
+
+    fn list(&self, origin: &Origin, stamp_ms: i64, items: &[u16]) -> Vec<u8> {
+        let (kind, id, user) = (self.kind(SERVED), self.id(origin), user(origin));
+        let experiments = &self.experiments[usize::from(origin.combination)];
+        let mut text = format!(
+            r#"{{{kind}"request_id":"{id}","user_id":"{user}","ts":{stamp_ms},"experiments":{{{experiments}}},"items":["#
+        );
+        for (rank, item) in items.iter().enumerate() {
+            text.push_str(if rank > 0 { r#","i"# } else { r#""i"# });
+            text.push_str(itoa::Buffer::new().format(*item));
+            text.push('"');
         }
+        text.push_str("]}");
+        text.into_bytes()
     }
 
-    fn id(&self, origin: &Origin) -> ShortText<32> {
-        self.id_prefix.with_number(origin.request)
-    }
-
-    fn user(&self, origin: &Origin) -> ShortText<32> {
-        self.user_prefix.with_number(origin.user.into())
-    }
-
-    fn write_list(&mut self, id: &ShortText<32>, origin: &Origin, stamp_ms: i64, items: &[u16]) -> &[u8] {
-        self.begin(SERVED, id);
-        self.text.put(br#"","user_id":""#);
-        self.text.put_short(&self.user(origin));
-        self.text.put(br#"","ts":"#);
-        self.text.put_number(stamp_ms);
-        self.text
-            .put_short(&self.experiments[usize::from(origin.combination)]);
-        self.text.put(br#","items":"#);
-        let bracket = self.text.end();
-        for item in items {
-            self.text.put_short(&self.items[usize::from(*item)]);
-        }
-        // The bracket replaces the first comma.
-        self.text.put_at(bracket, b'[');
-        self.text.put(b"]}");
-        self.text.as_bytes()
-    }
-
-    fn write_click(&mut self, id: &ShortText<32>, stamp_ms: i64, item: u16) -> &[u8] {
-        self.begin(CLICK, id);
-        self.text.put(br#"","ts":"#);
-        self.text.put_number(stamp_ms);
-        self.text.put(br#","item":"i"#);
-        self.text.put_number(item.into());
-        self.text.put(br#""}"#);
-        self.text.as_bytes()
+    fn click(&self, origin: &Origin, stamp_ms: i64, item: u16) -> Vec<u8> {
+        let (kind, id) = (self.kind(CLICK), self.id(origin));
+        format!(r#"{{{kind}"request_id":"{id}","ts":{stamp_ms},"item":"i{item}"}}"#).into_bytes()
     }
 
     /// Writes a record of a type that abgauge ignores.
-    pub fn other_type(&mut self, request: &Request) -> &[u8] {
+    pub fn other_type(&self, request: &Request) -> Vec<u8> {
         let (id, ts_ms) = (self.id(&request.origin), request.ts_ms);
-        self.replace(format!(
-            r#"{{"type":"heartbeat","request_id":"{id}","ts":{ts_ms}}}"#
-        ))
+        format!(r#"{{"type":"heartbeat","request_id":"{id}","ts":{ts_ms}}}"#).into_bytes()
     }
 
     /// Writes an unreadable record of a random kind. It has no line break, so that it fits into a file of lines.
-    pub fn broken(&mut self, request: &Request, random: &mut Random) -> &[u8] {
+    pub fn broken(&self, request: &Request, random: &mut Random) -> Vec<u8> {
         let Request {
             origin, items, ts_ms, ..
         } = request;
         let (id, kind) = (self.id(origin), self.kind(SERVED));
+        let whole = || self.list(origin, request.stamp_ms(), items);
         match random.below(7) {
             0 => {
-                let whole = self.write_list(&id, origin, request.stamp_ms(), items);
-                let cut = 1 + random.below(whole.len() as u64 - 1);
-                &whole[..cut as usize]
+                let mut text = whole();
+                text.truncate(1 + random.below(text.len() as u64 - 1) as usize);
+                text
             }
-            1 => b"GET /recommendations HTTP/1.1",
+            1 => b"GET /recommendations HTTP/1.1".to_vec(),
             2 => {
-                let whole = self.write_list(&id, origin, request.stamp_ms(), items);
-                let mut text = whole.to_vec();
+                let mut text = whole();
                 text.insert(text.len() / 2, 0xff);
-                self.replace(&text)
+                text
             }
-            3 => self.replace(format!(r#"{{{kind}"request_id":"{id}","items":["i1"]}}"#)),
-            4 => self.replace(format!(
-                r#"{{{kind}"request_id":"{id}","ts":{ts_ms},"items":"i1"}}"#
-            )),
+            3 => format!(r#"{{{kind}"request_id":"{id}","items":["i1"]}}"#).into_bytes(),
+            4 => format!(r#"{{{kind}"request_id":"{id}","ts":{ts_ms},"items":"i1"}}"#).into_bytes(),
             // A time in seconds instead of milliseconds.
-            5 => self.write_list(&id, origin, ts_ms / 1000, items),
-            _ => self.replace(format!(
-                r#"{{{kind}"request_id":"","ts":{ts_ms},"items":["i1"]}}"#
-            )),
+            5 => self.list(origin, ts_ms / 1000, items),
+            _ => format!(r#"{{{kind}"request_id":"","ts":{ts_ms},"items":["i1"]}}"#).into_bytes(),
         }
-    }
-
-    fn begin(&mut self, kind: &'static str, id: &ShortText<32>) {
-        self.text.clear();
-        self.text.put(b"{");
-        if self.with_type {
-            self.text.put(kind.as_bytes());
-        }
-        self.text.put(br#""request_id":""#);
-        self.text.put_short(id);
-    }
-
-    fn replace(&mut self, text: impl AsRef<[u8]>) -> &[u8] {
-        self.text.clear();
-        self.text.put(text.as_ref());
-        self.text.as_bytes()
     }
 
     /// Returns the field with the record's kind, or nothing.
@@ -233,13 +147,16 @@ impl Json {
     }
 }
 
-/// Returns the field that names the arms, starting with its comma.
-fn experiments(design: &Design, combination: Combination) -> ShortText<MOST_BYTES> {
+fn user(origin: &Origin) -> String {
+    format!("u-{}", origin.user)
+}
+
+/// Returns the arms of a combination as the fields of an object.
+fn experiments(design: &Design, combination: Combination) -> String {
     let fields = design
         .arms(combination)
         .map(|(experiment, arm)| format!(r#""{}":"{}""#, experiment.name, arm.name));
-    let fields = fields.collect::<Vec<_>>().join(",");
-    ShortText::new(&format!(r#","experiments":{{{fields}}}"#))
+    fields.collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]
@@ -254,7 +171,6 @@ mod tests {
                 request: 1,
                 user: 7,
                 combination: 2,
-                key_hash: 0,
             },
             visitor,
             ts_ms: 1_763_596_800_123,
@@ -267,26 +183,19 @@ mod tests {
         Json::new(with_type, TopicKey::Request, "r-", &Design::default())
     }
 
-    fn list(json: &mut Json, request: &Request) -> String {
-        let list = json.write_list(
-            &ShortText::new("r-1"),
-            &request.origin,
-            request.ts_ms,
-            &request.items,
-        );
-        String::from_utf8(list.to_vec()).unwrap()
+    fn list(json: &Json, request: &Request) -> String {
+        String::from_utf8(json.list(&request.origin, request.ts_ms, &request.items)).unwrap()
     }
 
-    fn click(json: &mut Json, stamp_ms: i64, item: u16) -> String {
-        let click = json.write_click(&ShortText::new("r-1"), stamp_ms, item);
-        String::from_utf8(click.to_vec()).unwrap()
+    fn click(json: &Json, stamp_ms: i64, item: u16) -> String {
+        String::from_utf8(json.click(&request().origin, stamp_ms, item)).unwrap()
     }
 
     #[test]
     fn payloads_have_the_documented_shape() {
-        let mut json = json(false);
+        let json = json(false);
         assert_eq!(
-            list(&mut json, &request()),
+            list(&json, &request()),
             r#"{"request_id":"r-1","user_id":"u-7","ts":1763596800123,"experiments":{"ranker":"neural","layout":"grid"},"items":["i5","i9"]}"#,
         );
         let empty = Request {
@@ -294,63 +203,46 @@ mod tests {
             ..request()
         };
         assert_eq!(
-            list(&mut json, &empty),
+            list(&json, &empty),
             r#"{"request_id":"r-1","user_id":"u-7","ts":1763596800123,"experiments":{"ranker":"neural","layout":"grid"},"items":[]}"#,
         );
         assert_eq!(
-            click(&mut json, 1_763_596_805_123, 9),
+            click(&json, 1_763_596_805_123, 9),
             r#"{"request_id":"r-1","ts":1763596805123,"item":"i9"}"#,
         );
     }
 
     #[test]
-    fn the_longest_names_of_a_design_fit() {
-        let names = |n_bytes: usize| ["e", "b"].map(|begin| begin.repeat(n_bytes));
-        let design = |n_bytes: usize| {
-            let [experiment, arm] = names(n_bytes);
-            Design::new(0.1, &[(&experiment, &["a", &arm])])
-        };
-        let longest = (1..MOST_BYTES)
-            .filter_map(|n_bytes| design(n_bytes).ok())
-            .next_back();
-        let mut json = Json::new(true, TopicKey::User, "r-", &longest.unwrap());
-        let mut request = request();
-        request.origin.combination = 1;
-        let [experiment, arm] = names(52);
-        assert!(list(&mut json, &request).contains(&format!(r#""experiments":{{"{experiment}":"{arm}"}},"#)));
-    }
-
-    #[test]
     fn a_record_has_the_configured_key() {
         for (keyed_by, key) in [(TopicKey::Request, b"r-1"), (TopicKey::User, b"u-7")] {
-            let mut json = Json::new(false, keyed_by, "r-", &Design::default());
-            let record = json.record(&RecordDraft {
+            let json = Json::new(false, keyed_by, "r-", &Design::default());
+            let record = json.record(RecordDraft {
                 arrival_ms: 5,
                 side: Side::Clicks,
                 kind: RecordKind::Broken,
                 origin: request().origin,
-                content: Content::Text(b"{"),
+                content: Content::Text(b"{".to_vec()),
             });
-            assert_eq!((record.key, record.payload), (key.as_slice(), b"{".as_slice()));
+            assert_eq!((&record.key[..], &record.payload[..]), (&key[..], &b"{"[..]));
         }
     }
 
     #[test]
     fn lines_of_a_file_have_a_type() {
-        let mut json = json(true);
-        assert!(list(&mut json, &request()).starts_with(r#"{"type":"served","request_id""#));
-        assert!(click(&mut json, 1, 9).starts_with(r#"{"type":"click","request_id""#));
+        let json = json(true);
+        assert!(list(&json, &request()).starts_with(r#"{"type":"served","request_id""#));
+        assert!(click(&json, 1, 9).starts_with(r#"{"type":"click","request_id""#));
     }
 
     #[test]
     fn broken_payloads_are_varied_and_fit_on_a_line() {
         let mut random = Random::new(1);
-        let mut json = json(true);
+        let json = json(true);
         let mut kinds = std::collections::BTreeSet::new();
         for _ in 0..200 {
             let payload = json.broken(&request(), &mut random);
             assert!(!payload.is_empty() && !payload.contains(&b'\n'));
-            kinds.insert(match serde_json::from_slice::<serde_json::Value>(payload) {
+            kinds.insert(match serde_json::from_slice::<serde_json::Value>(&payload) {
                 Err(error) => format!("{:?}", error.classify()),
                 Ok(value) => format!("{} {} {}", value["ts"], value["items"], value["request_id"]),
             });

@@ -3,24 +3,22 @@
 //! Noise must not bias. Noise that abgauge refuses or ignores does not change the true values. Noise that it accepts (for
 //! example in an `evaluate` without lateness) is drawn from the same model as everything else.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use abgauge_core::engine::event::Side;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::EVENT_TIMES_MS;
-use super::draft::RecordKind;
-use super::draft::{Content, Origin, RecordDraft};
+use super::draft::{Content, Origin, RecordDraft, RecordKind};
 use super::lists;
 use super::model::{Model, World};
 use super::noise::Noise;
 use super::pace::TrafficPace;
-use super::pending::{Arriving, Pending};
 use super::random::Random;
-use super::record::{Json, RecordRef, Request, SimulatedRecord};
+use super::record::{Json, Request, SimulatedRecord};
 use super::truth::{self, Truth};
 use crate::settings::TopicKey;
-use crate::stream::keys::murmur2;
 
 /// Settings that determine every byte of the traffic.
 #[derive(Debug, Clone)]
@@ -95,9 +93,9 @@ pub struct Traffic {
     pace: TrafficPace,
     /// Request served last, kept to reuse its memory.
     request: Request,
-    pending: Pending,
-    /// Records that arrive now. No later request can create an earlier record.
-    arriving: Arriving,
+    /// Records that have not arrived yet, by arrival time and number.
+    pending: BTreeMap<(i64, u64), RecordDraft>,
+    n_records: u64,
 }
 
 impl Traffic {
@@ -119,8 +117,8 @@ impl Traffic {
             n_requests: 0,
             pace: TrafficPace::new(settings.lists_per_second, settings.start_ms, settings.diurnal),
             request: Request::default(),
-            pending: Pending::new(settings.lists_per_second),
-            arriving: Arriving::default(),
+            pending: BTreeMap::new(),
+            n_records: 0,
             settings,
         }
     }
@@ -147,40 +145,34 @@ impl Traffic {
         (ts_ms < end_ms).then_some(ts_ms)
     }
 
-    /// Returns the next record that arrives by `until_ms`. Like [`Iterator::next`], but without a copy.
-    pub fn next_until(&mut self, until_ms: i64) -> Option<RecordRef<'_>> {
-        self.serve_until(until_ms)?;
-        Some(self.json.record(&self.arriving.take()?))
+    /// Returns the next record that arrives by `until_ms`.
+    pub fn next_until(&mut self, until_ms: i64) -> Option<SimulatedRecord> {
+        let draft = self.next_draft_until(until_ms)?;
+        Some(self.json.record(draft))
     }
 
-    /// Returns the next record as a draft, like [`next_until`](Traffic::next_until). [`write`](Traffic::write) writes its
-    /// text.
-    pub fn next_draft_until(&mut self, until_ms: i64) -> Option<RecordDraft<'_>> {
-        self.serve_until(until_ms)?;
-        self.arriving.take()
-    }
-
-    /// Writes the record of a draft from this traffic.
-    pub fn write(&mut self, draft: &RecordDraft) -> RecordRef<'_> {
-        self.json.record(draft)
-    }
-
-    /// Serves lists until the next record to arrive is known. Returns `None` if it arrives after `until_ms` or never.
-    fn serve_until(&mut self, until_ms: i64) -> Option<()> {
-        while self.arriving.next_arrival_ms().is_none() {
-            let end_ms = self.pending.first_end_ms();
-            match self.next_request_ms() {
-                // No record arrives before its list is served, so the first block is complete once the next list is served
-                // after its end.
-                Some(ts_ms) if end_ms.is_none_or(|end_ms| ts_ms < end_ms) => self.serve(ts_ms),
-                _ => {
-                    end_ms?;
-                    self.arriving = self.pending.take_first();
-                }
-            }
+    /// Returns the next record that arrives by `until_ms`, before its text is written.
+    pub fn next_draft_until(&mut self, until_ms: i64) -> Option<RecordDraft> {
+        // No record arrives before its list is served, so the first one is known once the next list is served after it.
+        while let Some(ts_ms) = self.next_request_ms()
+            && self
+                .first_arrival_ms()
+                .is_none_or(|arrival_ms| ts_ms <= arrival_ms)
+        {
+            self.serve(ts_ms);
         }
-        let is_due = self.arriving.next_arrival_ms()? <= until_ms;
-        is_due.then_some(())
+        let is_due = self.first_arrival_ms()? <= until_ms;
+        is_due.then(|| self.pending.pop_first().map(|(_, draft)| draft))?
+    }
+
+    fn first_arrival_ms(&self) -> Option<i64> {
+        let ((arrival_ms, _), _) = self.pending.first_key_value()?;
+        Some(*arrival_ms)
+    }
+
+    fn put(&mut self, draft: RecordDraft) {
+        self.pending.insert((draft.arrival_ms, self.n_records), draft);
+        self.n_records += 1;
     }
 
     /// Serves one list at `ts_ms` and creates all records that follow from it.
@@ -207,9 +199,7 @@ impl Traffic {
             request: self.n_requests,
             user,
             combination: visitor.combination,
-            key_hash: 0,
         };
-        request.origin.key_hash = murmur2(self.json.key(&request.origin).as_bytes());
         request.ts_ms = ts_ms;
         request.clock_ahead_ms = 0;
         lists::draw_items(n_items, &mut self.random, &mut request.items);
@@ -235,22 +225,24 @@ impl Traffic {
         // Only a regular list is repeated, because a record has one kind.
         let again = kind == RecordKind::List && self.random.chance(noise.duplicate_list);
         let again_ms = again.then(|| arrival_ms + self.random.between(100, 10_000));
-        let mut draft = RecordDraft {
+        let draft = RecordDraft {
             arrival_ms,
             side: Side::Served,
             kind,
             origin: request.origin,
             content: Content::List {
                 stamp_ms: request.stamp_ms(),
-                items: &request.items,
+                items: request.items.as_slice().into(),
             },
         };
-        self.pending.put(draft);
         if let Some(again_ms) = again_ms {
-            draft.arrival_ms = again_ms;
-            draft.kind = RecordKind::DuplicateList;
-            self.pending.put(draft);
+            self.put(RecordDraft {
+                arrival_ms: again_ms,
+                kind: RecordKind::DuplicateList,
+                ..draft.clone()
+            });
         }
+        self.put(draft);
     }
 
     fn emit_clicks(&mut self, request: &Request) {
@@ -293,7 +285,7 @@ impl Traffic {
             let payload = self.json.broken(&unserved, &mut self.random);
             let side = Side::BOTH[self.random.below(2) as usize];
             let arrival_ms = request.ts_ms + network_ms(&mut self.random);
-            self.pending.put(RecordDraft {
+            self.put(RecordDraft {
                 arrival_ms,
                 side,
                 kind: RecordKind::Broken,
@@ -303,7 +295,7 @@ impl Traffic {
         }
         if self.random.chance(noise.other_type) {
             let arrival_ms = request.ts_ms + network_ms(&mut self.random);
-            self.pending.put(RecordDraft {
+            self.put(RecordDraft {
                 arrival_ms,
                 side: Side::Served,
                 kind: RecordKind::OtherType,
@@ -320,7 +312,7 @@ impl Traffic {
             _ => RecordKind::Future,
         };
         let arrival_ms = ts_ms + network_ms(&mut self.random);
-        self.pending.put(RecordDraft {
+        self.put(RecordDraft {
             arrival_ms,
             side: Side::Clicks,
             kind,
@@ -353,6 +345,6 @@ impl Iterator for Traffic {
     type Item = SimulatedRecord;
 
     fn next(&mut self) -> Option<SimulatedRecord> {
-        self.next_until(i64::MAX).map(RecordRef::to_record)
+        self.next_until(i64::MAX)
     }
 }

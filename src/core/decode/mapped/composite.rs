@@ -6,7 +6,7 @@
 use super::super::hash::Hashes;
 use super::super::shape::{Path, Paths, Shape};
 use super::super::value::{Text, Value};
-use super::tree::{PathResult, Tree};
+use super::tree::{PathResult, Tree, find_in_both};
 use super::{Field, Mapped, MappedFields, Problem, Sink};
 use crate::engine::event::{Kind, Reason};
 
@@ -47,13 +47,7 @@ impl FurtherIds {
 
     /// The parts as they are in the event; `None` for those that it lacks.
     fn find<'a>(&self, fields: &MappedFields<'a>) -> Result<Vec<PathResult<'a>>, Reason> {
-        let [inner, outer] = &self.trees;
-        let [event, record] = fields.objects;
-        let found = inner.find(event)?.into_iter().zip(outer.find(record)?);
-        let found = found.map(|(inner, outer)| match inner {
-            PathResult::Nothing => outer,
-            inner => inner,
-        });
+        let found = find_in_both(&self.trees, fields.objects)?.into_iter();
         Ok(found.take(self.n).collect())
     }
 

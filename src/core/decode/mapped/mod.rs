@@ -210,10 +210,6 @@ impl Mapped {
         &self.shape
     }
 
-    fn direct(&self) -> Option<&Direct> {
-        self.direct.as_ref()
-    }
-
     pub fn no_user(&self) -> &NoUser {
         &self.no_user
     }
@@ -412,7 +408,7 @@ impl Mapped {
         topic_kind: Option<Kind>,
         reader: &mut DirectReader,
     ) -> Option<Body> {
-        let direct = self.direct()?;
+        let direct = self.direct.as_ref()?;
         match record.schema {
             None => direct.json(record.bytes, topic_kind, reader),
             Some(Schema::Avro(schema)) => direct.avro(schema, record.bytes, topic_kind, reader),

@@ -6,7 +6,7 @@ use super::super::shape::{Paths, ServedShape};
 use super::super::value::{Text, Value};
 use super::super::{json, range};
 use super::items::is_true;
-use super::tree::{PathResult, Tree};
+use super::tree::{Tree, find_in_both};
 use super::{Field, Mapped, MappedFields, Problem, Sink};
 use crate::engine::event::Reason;
 
@@ -34,18 +34,6 @@ impl InRow {
             says_clicked: shape.clicked.is_some(),
         })
     }
-
-    fn find<'a>(&self, fields: &MappedFields<'a>) -> Result<[PathResult<'a>; 2], Reason> {
-        let [inner, outer] = &self.trees;
-        let [event, record] = fields.objects;
-        let [mut position, mut clicked] = inner.find(event)?;
-        for (found, outer) in [&mut position, &mut clicked].into_iter().zip(outer.find(record)?) {
-            if *found == PathResult::Nothing {
-                *found = outer;
-            }
-        }
-        Ok([position, clicked])
-    }
 }
 
 impl Mapped {
@@ -66,7 +54,8 @@ impl Mapped {
             return Ok(range(start, start));
         };
         let item = item.only_text().id().map_err(Problem::of(Field::Items))?;
-        let [position, clicked] = row.find(fields).map_err(Problem::of_record)?;
+        let found = find_in_both(&row.trees, fields.objects);
+        let [position, clicked] = found.map_err(Problem::of_record)?;
         let position = match row.has_position {
             true => position.required().and_then(position_of),
             false => Ok(0),
@@ -89,7 +78,8 @@ impl Mapped {
         field: Field,
         fields: &MappedFields<'a>,
     ) -> Option<(&Paths, Option<Value<'a>>)> {
-        let [position, clicked] = self.in_row.as_ref()?.find(fields).ok()?;
+        let row = self.in_row.as_ref()?;
+        let [position, clicked] = find_in_both(&row.trees, fields.objects).ok()?;
         let (paths, found) = match field {
             Field::Position => (self.shape.served.position.as_ref()?, position),
             Field::Clicked => (self.shape.served.clicked.as_ref()?, clicked),

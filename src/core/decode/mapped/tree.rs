@@ -174,6 +174,20 @@ impl<const N: usize> Tree<N> {
     }
 }
 
+/// Finds fields by trees of paths within an event and within the record around it. The event comes first.
+pub(super) fn find_in_both<'a, const N: usize>(
+    [inner, outer]: &[Tree<N>; 2],
+    [event, record]: [Value<'a>; 2],
+) -> Result<[PathResult<'a>; N], Reason> {
+    let mut found = inner.find(event)?;
+    for (found, outer) in found.iter_mut().zip(outer.find(record)?) {
+        if *found == PathResult::Nothing {
+            *found = outer;
+        }
+    }
+    Ok(found)
+}
+
 impl PathResult<'_> {
     /// Returns true for a value other than `null`, and other than an id that means no user.
     pub fn is_there(self, no_user: Option<&NoUser>) -> bool {

@@ -3,6 +3,8 @@
 //! Protobuf allows a message to be split: the fields of all its occurrences are those of one message, which is the same as the
 //! bytes of all occurrences in a row. If a oneof has several values, the last one counts, and earlier messages are dropped.
 
+use prost::encoding::encode_varint;
+
 use super::MAX_DEPTH;
 use super::schema::{MessageType, ProtobufSchema, Types};
 use super::wire::{self, GROUP, Raw, SIZED, Wire};
@@ -139,24 +141,16 @@ fn merge(types: &Types, of: &MessageType, bytes: &[u8], depth: u32, to: &mut Vec
 
 /// Writes a message behind its tag.
 fn write(tag: u32, bytes: &[u8], to: &mut Vec<u8>) {
-    varint(u64::from(tag), to);
+    encode_varint(tag.into(), to);
     match wire::wire_type(tag) {
         GROUP => {
             to.extend(bytes);
-            varint(u64::from(tag + 1), to);
+            encode_varint((tag + 1).into(), to);
         }
         _ => {
             debug_assert_eq!(wire::wire_type(tag), SIZED);
-            varint(bytes.len() as u64, to);
+            encode_varint(bytes.len() as u64, to);
             to.extend(bytes);
         }
     }
-}
-
-fn varint(mut number: u64, to: &mut Vec<u8>) {
-    while number >= 0x80 {
-        to.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    to.push(number as u8);
 }

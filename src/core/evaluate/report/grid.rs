@@ -73,8 +73,7 @@ impl Grid {
                 crate::table::align_number(&mut table, 1 + index);
             }
         }
-        let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
-        lines.join("\n")
+        crate::table::text(&table)
     }
 
     /// Renders the table as Markdown, however wide. Characters with a meaning in Markdown are escaped.

@@ -3,7 +3,6 @@
 //! Only the columns of events are read, a few rows at a time. A null is an absent field. With the shape of other events, columns are
 //! located by its paths; without one, they are named like our own fields.
 
-mod decimal;
 mod leaf;
 mod nested;
 mod pages;
@@ -23,10 +22,9 @@ use anyhow::{Context as _, bail, ensure};
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use parquet::schema::types::SchemaDescriptor;
 
-use self::leaf::{Leaf, LeafEntry, MAX_BYTES};
-use self::nested::close;
+use self::leaf::{Leaf, MAX_BYTES};
+use self::nested::Nested;
 use self::rows::RowPlan;
-use self::schema::FieldShape;
 use super::columns::{Cells, EventFields};
 use super::{Records, TableRow, Watch};
 use crate::decode::Decoder;
@@ -68,7 +66,7 @@ pub(super) fn read(
         json.clear();
         let mut is_sound = true;
         layout.write(&mut json, &mut |index, out| {
-            let written = write_field(&mut fields[index], out);
+            let written = fields[index].write_row(out);
             is_sound &= written.is_some();
             written.unwrap_or_default()
         });
@@ -86,7 +84,7 @@ pub(super) fn read(
 
 /// Row that is decoded by a plan, which is made for the first one.
 struct CurrentRow<'r> {
-    fields: &'r mut [FieldShape],
+    fields: &'r mut [Nested],
     places: &'r [Vec<String>],
     plan: &'r mut OnceCell<Option<RowPlan>>,
 }
@@ -119,7 +117,7 @@ pub(super) fn read_table(
     };
     each_row(file, watch, open, |number, fields, ()| {
         let cells = fields.iter_mut().map(|field| match field {
-            FieldShape::Scalar(leaf) => text_of(leaf),
+            Nested::Leaf(leaf) => text_of(leaf),
             _ => None,
         });
         row(number, cells.collect())
@@ -128,11 +126,8 @@ pub(super) fn read_table(
 
 /// Returns the text of the row's value. `None` for a null or an empty text.
 fn text_of(leaf: &Leaf) -> Option<String> {
-    let LeafEntry::Value(value) = leaf.entries().next()? else {
-        return None;
-    };
     let mut json = Vec::new();
-    leaf.write(value, &mut json);
+    leaf.write(leaf.first_value()?, &mut json);
     match &json[..] {
         [b'"', ..] => serde_json::from_slice(&json).ok(),
         _ => String::from_utf8(json).ok(),
@@ -144,8 +139,8 @@ fn text_of(leaf: &Leaf) -> Option<String> {
 fn each_row<T>(
     mut file: File,
     watch: &Watch,
-    open: impl FnOnce(&SchemaDescriptor) -> anyhow::Result<(Vec<FieldShape>, T)>,
-    mut row: impl FnMut(u64, &mut [FieldShape], &T) -> anyhow::Result<()>,
+    open: impl FnOnce(&SchemaDescriptor) -> anyhow::Result<(Vec<Nested>, T)>,
+    mut row: impl FnMut(u64, &mut [Nested], &T) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let n_bytes = file.metadata()?.len();
     // The footer is at the end, so a file that is still being written has none. Report that, and not a damaged
@@ -173,7 +168,7 @@ fn each_row<T>(
             sound(|| all_leaves(&mut fields, &mut |leaf| leaf.load(n_rows)))?;
             for _ in 0..n_rows {
                 number += 1;
-                fields.iter_mut().for_each(FieldShape::begin_row);
+                fields.iter_mut().for_each(Nested::begin_row);
                 row(number, &mut fields, &opened)?;
             }
             n_left -= n_rows;
@@ -193,7 +188,7 @@ fn sound<T>(read: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
 }
 
 fn all_leaves(
-    fields: &mut [FieldShape],
+    fields: &mut [Nested],
     act: &mut dyn FnMut(&mut Leaf) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let mut result = Ok(());
@@ -213,62 +208,6 @@ fn is_whole(file: &mut File, n_bytes: u64) -> std::io::Result<bool> {
     let start = n_bytes.saturating_sub(end.len() as u64);
     file.seek(SeekFrom::Start(start))?;
     Ok(start >= MAGIC.len() as u64 && file.read_exact(&mut end).is_ok() && end == MAGIC)
-}
-
-/// Writes one field, and returns whether the row has it. `None` if its columns do not fit together.
-fn write_field(shape: &mut FieldShape, json: &mut Vec<u8>) -> Option<bool> {
-    match shape {
-        FieldShape::Scalar(leaf) => match leaf.entries().next() {
-            Some(LeafEntry::Value(value)) => leaf.write(value, json),
-            _ => return Some(false),
-        },
-        FieldShape::List(leaf) => {
-            json.push(b'[');
-            for entry in leaf.entries() {
-                match entry {
-                    LeafEntry::Value(value) => {
-                        leaf.write(value, json);
-                        json.push(b',');
-                    }
-                    LeafEntry::Null => json.extend_from_slice(b"null,"),
-                    LeafEntry::EmptyList => {}
-                    // The list itself is null, so the field is absent.
-                    LeafEntry::NoList => return Some(false),
-                }
-            }
-            close(json, b']');
-        }
-        FieldShape::Map { key, value } => {
-            json.push(b'{');
-            for entries in key.entries().zip(value.entries()) {
-                match entries {
-                    (LeafEntry::Value(of_key), LeafEntry::Value(of_value)) => {
-                        key.write(of_key, json);
-                        json.push(b':');
-                        value.write(of_value, json);
-                        json.push(b',');
-                    }
-                    (LeafEntry::NoList, _) => return Some(false),
-                    _ => {}
-                }
-            }
-            close(json, b'}');
-        }
-        FieldShape::Struct(fields) => {
-            json.push(b'{');
-            for (name, leaf) in fields {
-                if let Some(LeafEntry::Value(value)) = leaf.entries().next() {
-                    json.extend_from_slice(name);
-                    json.push(b':');
-                    leaf.write(value, json);
-                    json.push(b',');
-                }
-            }
-            close(json, b'}');
-        }
-        FieldShape::Nested(value) => return value.write_row(json),
-    }
-    Some(true)
 }
 
 /// Progress in bytes, in proportion to the rows read.

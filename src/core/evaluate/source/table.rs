@@ -5,12 +5,11 @@ use std::io::{self, BufRead as _, BufReader, Cursor, Read};
 use std::path::Path;
 
 use anyhow::{Context as _, anyhow, bail};
-use flate2::bufread::MultiGzDecoder;
 
 pub use super::columns::{Cells, NoColumn};
 use super::{
-    FileFormat, PACKED_BUFFER, PARQUET_IN_A_STREAM, ProgressReader, ReadContext, Watch, ZSTD_WINDOW_LOG,
-    is_standard_input, open, sniff,
+    FileFormat, PARQUET_IN_A_STREAM, ProgressReader, ReadContext, Watch, is_standard_input, open, sniff,
+    unpacked,
 };
 
 /// Bound on the bytes of a line.
@@ -83,15 +82,10 @@ fn text(
 ) -> anyhow::Result<()> {
     let mut input = ProgressReader::new(input, watch);
     let (format, head) = sniff(&mut input)?;
-    let packed = BufReader::with_capacity(PACKED_BUFFER, head.chain(input));
+    let input = head.chain(input);
     match format {
-        FileFormat::Lines | FileFormat::Array | FileFormat::Csv => csv(packed, columns, others, row),
-        FileFormat::Gzip => csv(MultiGzDecoder::new(packed), columns, others, row),
-        FileFormat::Zstd => {
-            let mut decoder = zstd::stream::read::Decoder::with_buffer(packed)?;
-            decoder.window_log_max(ZSTD_WINDOW_LOG)?;
-            csv(decoder, columns, others, row)
-        }
+        FileFormat::Lines | FileFormat::Array | FileFormat::Csv => csv(input, columns, others, row),
+        FileFormat::Gzip | FileFormat::Zstd => csv(unpacked(format, input)?, columns, others, row),
         FileFormat::Parquet => bail!("{PARQUET_IN_A_STREAM}"),
         FileFormat::Avro | FileFormat::Foreign(_) => {
             bail!("its format is not supported ({format}): write CSV, plain or in gzip or zstd, or Parquet")

@@ -9,9 +9,9 @@ use toml::Spanned;
 use super::{arm, time_ms};
 use crate::settings::bare_or_quoted;
 use crate::settings::error::{ErrorReport, nearest};
+use crate::settings::ranges::is_between;
 use crate::settings::raw::{RawEpoch, RawExperiment, RawNumbers};
 use crate::settings::rules::PART;
-use crate::settings::validate::values::is_between;
 use crate::settings::{EpochStart, MAX_EPOCHS};
 
 /// Tolerance for the sum of shares around 1.
@@ -26,7 +26,7 @@ pub(super) fn shares(
 ) -> BTreeMap<String, f64> {
     for (name, share) in raw.get_ref() {
         arm(key, name, report);
-        is_between(key, "shares", share, report);
+        is_between(PART, key, share, report);
     }
     let shares: BTreeMap<String, f64> = raw
         .get_ref()

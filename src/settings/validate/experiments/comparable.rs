@@ -49,8 +49,7 @@ impl<'a> Comparable<'a> {
                 continue;
             };
             if ids.contains(&id) {
-                let message = format!("\"{}\" is there twice", word.get_ref());
-                report.refuse(key, word, message, "leave one of them out");
+                report.refuse_twice(key, word, format_args!("\"{}\"", word.get_ref()));
             }
             ids.push(id);
         }

@@ -8,9 +8,10 @@ use super::allocation::shares;
 use super::arm;
 use super::comparable::Comparable;
 use crate::settings::error::ErrorReport;
+use crate::settings::ranges::is_between;
 use crate::settings::raw::{RawExperiment, RawNumbers};
-use crate::settings::rules::{EPOCH_WEIGHTS, GOALS, UNITS, VALIDITIES};
-use crate::settings::validate::values::{choice, is_between};
+use crate::settings::rules::{EPOCH_WEIGHTS, GOALS, PART, UNITS, VALIDITIES};
+use crate::settings::validate::values::choice;
 
 /// Returns the settings of an experiment with this control, valid only if nothing was reported.
 pub(super) fn settings(
@@ -23,17 +24,8 @@ pub(super) fn settings(
     let at = |setting: &str| format!("{key}.{setting}");
     arm(&at("control"), control, report);
     let defaults = Settings::new(control.get_ref());
-    let mut number = |setting: &str, value: &Option<Spanned<f64>>| -> Option<f64> {
-        let value = value.as_ref()?;
-        is_between(&at(setting), setting, value, report);
-        Some(*value.get_ref())
-    };
-    let mde = number("mde", &raw.mde).unwrap_or(defaults.mde);
-    let alpha = number("alpha", &raw.alpha).unwrap_or(defaults.alpha);
-    let min_days = number("min_days", &raw.min_days).unwrap_or(defaults.min_days);
-    let planned_days = number("planned_days", &raw.planned_days);
-    let list_ratio_margin =
-        number("list_ratio_margin", &raw.list_ratio_margin).unwrap_or(defaults.list_ratio_margin);
+    let or_default =
+        |value: &Option<Spanned<f64>>, default: f64| value.as_ref().map_or(default, |value| *value.get_ref());
     Settings {
         shares: raw.shares.as_ref().map_or_else(BTreeMap::new, |raw| {
             shares(&at("shares"), raw, control.get_ref(), report)
@@ -42,10 +34,10 @@ pub(super) fn settings(
         guardrails: raw.guardrails.as_ref().map_or_else(BTreeMap::new, |raw| {
             guardrails(&at("guardrails"), raw, comparable, report)
         }),
-        mde,
-        alpha,
-        min_days,
-        planned_days,
+        mde: or_default(&raw.mde, defaults.mde),
+        alpha: or_default(&raw.alpha, defaults.alpha),
+        min_days: or_default(&raw.min_days, defaults.min_days),
+        planned_days: raw.planned_days.as_ref().map(|days| *days.get_ref()),
         validity: word(&at("validity"), &raw.validity, &VALIDITIES, report),
         goal: word(&at("goal"), &raw.goal, &GOALS, report),
         unit: word(&at("unit"), &raw.unit, &UNITS, report),
@@ -60,7 +52,7 @@ pub(super) fn settings(
                 let ids = comparable.list(&at("lower_is_better"), list, report);
                 ids.into_iter().collect()
             }),
-        list_ratio_margin,
+        list_ratio_margin: or_default(&raw.list_ratio_margin, defaults.list_ratio_margin),
         epoch_weights: word(&at("epoch_weights"), &raw.epoch_weights, &EPOCH_WEIGHTS, report),
         ..defaults
     }
@@ -95,12 +87,11 @@ fn guardrails(
 ) -> BTreeMap<String, f64> {
     let mut guardrails = BTreeMap::new();
     for (metric, margin) in raw.get_ref() {
-        is_between(key, "guardrails", margin, report);
+        is_between(PART, key, margin, report);
         if let Some(id) = comparable.id(key, metric, report)
             && guardrails.insert(id, *margin.get_ref()).is_some()
         {
-            let message = format!("\"{}\" is there twice", metric.get_ref());
-            report.refuse(key, metric, message, "leave one of them out");
+            report.refuse_twice(key, metric, format_args!("\"{}\"", metric.get_ref()));
         }
     }
     guardrails

@@ -36,6 +36,17 @@ pub(super) struct FieldChoice {
     pub others: Vec<(Path, usize)>,
 }
 
+impl FieldChoice {
+    /// Makes a choice without other candidates.
+    pub fn only(path: &Path, n: usize) -> FieldChoice {
+        FieldChoice {
+            path: path.clone(),
+            n,
+            others: Vec::new(),
+        }
+    }
+}
+
 /// Returns the best of the scored fields, or `None` if there are none.
 pub(super) fn choice(mut judged: Vec<(f64, &SampleColumn, usize)>) -> Option<FieldChoice> {
     // The sort is stable, so the first of equal fields wins.

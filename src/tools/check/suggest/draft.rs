@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::SampleRecord;
 use super::arms::{self, ArmsDraft, SampleArms};
-use super::columns::{FieldChoice, Members, SampleColumns, choice, id};
+use super::columns::{FieldChoice, Members, SampleColumns, id};
 use super::fields;
 use super::items::{self, ItemsDraft};
 use super::kinds::KindSplit;
@@ -68,7 +68,7 @@ pub(super) fn draft(columns: &SampleColumns, split: KindSplit) -> DraftedShape {
         && requests.iter().all(Option::is_none)
         && let Some([first, second]) = shelves::pair(columns, lists, &clicks)
     {
-        requests = [lists, &clicks].map(|members| choice(vec![(0.0, first, members.len())]));
+        requests = [lists, &clicks].map(|members| Some(FieldChoice::only(&first.path, members.len())));
         shown = self::shown(columns, lists, &items, &requests[0]);
         second_id = Some(second.path.clone());
     }

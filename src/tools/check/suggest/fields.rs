@@ -126,7 +126,8 @@ pub(super) fn requests(
     [choice(served.collect()), choice(click.collect())]
 }
 
-fn distinct(column: &SampleColumn, members: &Members) -> HashSet<String> {
+/// Returns the IDs of a field.
+pub(super) fn distinct(column: &SampleColumn, members: &Members) -> HashSet<String> {
     let ids = column.within(members).filter_map(id);
     ids.map(|id| id.into_owned()).collect()
 }

@@ -46,11 +46,7 @@ pub(super) fn row(columns: &SampleColumns, members: &Members) -> Option<RowDraft
         items::is_click_flag(column, members.len()) && column.within(members).next().is_some()
     });
     Some(RowDraft {
-        request: FieldChoice {
-            path: request.path.clone(),
-            n: request.count(members, is_id),
-            others: Vec::new(),
-        },
+        request: FieldChoice::only(&request.path, request.count(members, is_id)),
         item: item.path.clone(),
         position: position.map(|position| position.path.clone()),
         clicked: clicked.map(|clicked| clicked.path.clone()),
@@ -110,11 +106,7 @@ pub(super) fn tied(
         .filter(|(n, _)| *n > 0)
         // Of equal fields, the one with the same name as in lists is the most likely.
         .max_by_key(|(n, column)| (*n, column.path == *request))?;
-    Some(FieldChoice {
-        path: column.path.clone(),
-        n,
-        others: Vec::new(),
-    })
+    Some(FieldChoice::only(&column.path, n))
 }
 
 /// Returns the items of each list.

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::arms::is_of_arms;
 use super::columns::{Members, SampleColumn, SampleColumns, id, is_id, share};
-use super::fields::FEW;
+use super::fields::{FEW, distinct};
 use super::times::is_time;
 use super::words::{SHELF, hint};
 
@@ -34,19 +34,15 @@ pub(super) fn part<'c, 'a>(
     }
     let shared: Vec<&Members> = of_id.values().filter(|members| members.len() > 1).collect();
     let n_shared: usize = shared.iter().map(|members| members.len()).sum();
-    let texts = |column: &SampleColumn, members: &Members| -> BTreeSet<String> {
-        let ids = column.within(members).filter_map(id);
-        ids.map(|id| id.into_owned()).collect()
-    };
     let separated = |column: &SampleColumn| {
-        let n_of = shared.iter().map(|members| texts(column, members).len());
+        let n_of = shared.iter().map(|members| distinct(column, members).len());
         share(n_of.sum(), n_shared)
     };
     let is_possible = |column: &&SampleColumn| {
         let n = column.count(lists, |value| is_id(value) && !is_time(value));
         n == lists.len()
             && !taken.contains(&Some(&column.path))
-            && texts(column, lists).len() <= MAX_SHELVES
+            && distinct(column, lists).len() <= MAX_SHELVES
             && separated(column) >= MIN_SEPARATED
     };
     let possible = columns.iter().filter(is_possible);

@@ -29,7 +29,6 @@ fn text(experiment: &str, planned: &Planned) -> String {
         }
     }
     align_numbers(&mut table, 1);
-    let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
     let weeks = TestDesign::ALL.map(|design| {
         let name = words(design);
         let Some(weeks) = planned.days.weeks(design) else {
@@ -51,7 +50,7 @@ fn text(experiment: &str, planned: &Planned) -> String {
             // The start is shown only for a daemon, whose sums begin there.
             .and(planned.schedule)
             .map_or_else(String::new, since),
-        lines.join("\n"),
+        abgauge_core::table::text(&table),
         weeks.join(", "),
         if planned.running.is_some() {
             " (* as it is tested)"

@@ -1,79 +1,61 @@
 //! Profiles as JSON for other programs.
 
 use abgauge_core::metrics::Profile;
-use abgauge_core::metrics::profile::{CHOICES, Choice};
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use abgauge_core::metrics::profile::CHOICES;
+use serde::{Serialize, Serializer};
+
+#[derive(Serialize)]
+struct ProfileList<'a> {
+    profiles: OrderedMap<&'a str, ProfileEntry<'a>>,
+    choices: OrderedMap<&'static str, Meaning>,
+}
+
+#[derive(Serialize)]
+struct ProfileEntry<'a> {
+    source: &'a str,
+    metrics: &'a [&'static str],
+    choices: OrderedMap<&'static str, &'static str>,
+    note: &'static str,
+}
+
+#[derive(Serialize)]
+struct Meaning {
+    about: &'static str,
+    words: OrderedMap<&'static str, &'static str>,
+}
+
+/// A map that keeps the order of its pairs.
+struct OrderedMap<K, V>(Vec<(K, V)>);
+
+impl<K: Serialize, V: Serialize> Serialize for OrderedMap<K, V> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(key, value)| (key, value)))
+    }
+}
 
 /// Formats profiles as
 /// `{"profiles":{NAME:{"source":…,"metrics":[…],"choices":{"population":"clicked",…},"note":…}},"choices":{"population":
 /// {"about":…,"words":{"all":…}}}}`, in the order of the table.
 pub(super) fn document(profiles: &[Profile]) -> anyhow::Result<String> {
-    let mut text = serde_json::to_string_pretty(&ProfileList(profiles))?;
-    text.push('\n');
-    Ok(text)
-}
-
-struct ProfileList<'a>(&'a [Profile]);
-
-impl Serialize for ProfileList<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(2))?;
-        map.serialize_entry(
-            "profiles",
-            &Map(|| {
-                self.0
-                    .iter()
-                    .map(|profile| (&profile.name, ProfileEntry(profile)))
-            }),
-        )?;
-        map.serialize_entry(
-            "choices",
-            &Map(|| CHOICES.iter().map(|choice| (choice.setting, Meaning(choice)))),
-        )?;
-        map.end()
-    }
-}
-
-struct ProfileEntry<'a>(&'a Profile);
-
-impl Serialize for ProfileEntry<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let words = || {
-            CHOICES
-                .iter()
-                .map(|choice| (choice.setting, (choice.word)(self.0)))
+    let entries = profiles.iter().map(|profile| {
+        let choices = CHOICES
+            .iter()
+            .map(|choice| (choice.setting, (choice.word)(profile)));
+        let entry = ProfileEntry {
+            source: &profile.source,
+            metrics: &profile.metrics,
+            choices: OrderedMap(choices.collect()),
+            note: profile.note,
         };
-        let mut map = serializer.serialize_map(Some(4))?;
-        map.serialize_entry("source", &self.0.source)?;
-        map.serialize_entry("metrics", &self.0.metrics)?;
-        map.serialize_entry("choices", &Map(words))?;
-        map.serialize_entry("note", self.0.note)?;
-        map.end()
-    }
-}
-
-struct Meaning<'a>(&'a Choice);
-
-impl Serialize for Meaning<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(2))?;
-        map.serialize_entry("about", self.0.about)?;
-        map.serialize_entry("words", &Map(|| (self.0.words)().into_iter()))?;
-        map.end()
-    }
-}
-
-/// A map that keeps the order of its pairs.
-struct Map<F>(F);
-
-impl<F, I, K, V> Serialize for Map<F>
-where
-    F: Fn() -> I,
-    I: Iterator<Item = (K, V)>,
-    K: Serialize,
-    V: Serialize,
-{
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0())
-    }
+        (&*profile.name, entry)
+    });
+    let meanings = CHOICES.iter().map(|choice| {
+        let (about, words) = (choice.about, OrderedMap((choice.words)()));
+        (choice.setting, Meaning { about, words })
+    });
+    let list = ProfileList {
+        profiles: OrderedMap(entries.collect()),
+        choices: OrderedMap(meanings.collect()),
+    };
+    Ok(serde_json::to_string_pretty(&list)? + "\n")
 }

@@ -4,7 +4,7 @@ use abgauge_core::metrics::profile::{CHOICES, Choice};
 use abgauge_core::metrics::{
     Average, METRICS, NdcgDiscount, Population, Profile, RecallDenominator, Truncation, WithoutRelevant,
 };
-use abgauge_core::table::visible;
+use abgauge_core::table::{text, visible};
 use comfy_table::{ContentArrangement, Table};
 
 use super::reports;
@@ -188,9 +188,4 @@ fn table<const N: usize>(header: [&str; N]) -> Table {
         .set_width(WIDTH)
         .set_header(header);
     table
-}
-
-fn text(table: &Table) -> String {
-    let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
-    lines.join("\n")
 }

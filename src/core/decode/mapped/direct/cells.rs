@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 
 use super::super::super::value::{InlineText, Value};
 use super::super::super::{ArenaEnds, Decoder, range};
-use super::{ArmsBy, Direct, DirectReader, EventPart, Found, Leads, part_of_value, set};
+use super::{ArmsBy, DirectReader, EventPart, Found, Leads, part_of_value, set};
 use crate::engine::event::{Batch, Body, Kind, Position};
 
 /// Value of a cell that is not null.
@@ -67,7 +67,7 @@ pub struct CellReader<'a, 'r, 'b> {
 impl Decoder {
     /// Returns the part of an event to which these names lead; `None` if they lead elsewhere, or the shape has no fast path.
     pub fn part_at(&self, names: &[String]) -> Option<CellPart> {
-        let mut places = self.mapped.direct()?.places();
+        let mut places = &self.mapped.direct.as_ref()?.record;
         let (last, above) = names.split_last()?;
         for name in above {
             match &places.iter().find(|place| place.name == *name)?.leads {
@@ -188,11 +188,5 @@ impl CellDigits {
         let digits = &self.0[place];
         digits.set(InlineText::of(format_args!("{number}"))).ok()?;
         digits.get().map(|digits| digits.as_bytes())
-    }
-}
-
-impl Direct {
-    fn places(&self) -> &[super::Place] {
-        &self.record
     }
 }

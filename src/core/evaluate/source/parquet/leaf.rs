@@ -71,15 +71,12 @@ impl<T: ?Sized> Clone for Forms<T> {
     }
 }
 
-/// Content of one entry of a leaf column. If nothing repeats, a row has exactly one entry.
+/// List or map without an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LeafEntry {
-    /// List or map that is null itself.
+pub(super) enum NoEntry {
+    /// It is null itself.
     NoList,
     EmptyList,
-    Null,
-    /// Index of a value.
-    Value(usize),
 }
 
 /// Leaf column and its current batch.
@@ -243,6 +240,11 @@ impl Leaf {
         (start + 1 + n_more).min(self.batch.definition.len())
     }
 
+    /// Returns the lowest definition level of an entry in a list.
+    pub(super) fn entry_level(&self) -> i16 {
+        self.levels.entry
+    }
+
     pub(super) fn is_row_done(&self) -> bool {
         self.next_place == self.row.end
     }
@@ -275,21 +277,14 @@ impl Leaf {
         Some(self.next_value - 1)
     }
 
-    /// Returns the entries of the current row, in order. There is at least one.
-    pub(super) fn entries(&self) -> impl Iterator<Item = LeafEntry> {
-        let levels = self.levels;
-        let mut next_value = self.row_values.start;
-        self.batch.definition[self.row.clone()]
-            .iter()
-            .map(move |level| match *level {
-                level if level == levels.value => {
-                    next_value += 1;
-                    LeafEntry::Value(next_value - 1)
-                }
-                level if level >= levels.entry => LeafEntry::Null,
-                level if level == levels.entry - 1 => LeafEntry::EmptyList,
-                _ => LeafEntry::NoList,
-            })
+    /// Returns what a list or map is instead of its entries, if the current row has none.
+    pub(super) fn no_entry(&self) -> Option<NoEntry> {
+        let level = *self.batch.definition[self.row.clone()].first()?;
+        match self.levels.entry - level {
+            ..=0 => None,
+            1 => Some(NoEntry::EmptyList),
+            _ => Some(NoEntry::NoList),
+        }
     }
 
     /// Writes a value as JSON.

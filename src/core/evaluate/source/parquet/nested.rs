@@ -40,6 +40,17 @@ pub(super) struct ListLevels {
     repetition: i16,
 }
 
+impl ListLevels {
+    /// Returns the levels of a list or map that is not inside another one.
+    fn of_outermost(entry: i16) -> ListLevels {
+        ListLevels {
+            list: entry - 1,
+            entry,
+            repetition: 1,
+        }
+    }
+}
+
 /// Definition and repetition level of a place in the schema.
 #[derive(Clone, Copy, Default)]
 struct Levels {
@@ -249,6 +260,32 @@ fn is_element(entry: &Type) -> bool {
 }
 
 impl Nested {
+    /// Makes a list of the values of a leaf that repeats once.
+    pub(super) fn list(leaf: Leaf) -> Nested {
+        Nested::List {
+            levels: ListLevels::of_outermost(leaf.entry_level()),
+            element: Box::new(Nested::Leaf(leaf)),
+        }
+    }
+
+    /// Makes a map of two leaves that repeat together.
+    pub(super) fn map(key: Leaf, value: Leaf) -> Nested {
+        Nested::Map {
+            levels: ListLevels::of_outermost(key.entry_level()),
+            key,
+            value: Box::new(Nested::Leaf(value)),
+        }
+    }
+
+    /// Starts the next row.
+    #[inline]
+    pub(super) fn begin_row(&mut self) {
+        match self {
+            Nested::Leaf(leaf) => leaf.begin_row(),
+            several => several.each_leaf(&mut Leaf::begin_row),
+        }
+    }
+
     /// Writes the current row, and returns whether the row has a value. `None` if the leaves do not fit together.
     pub(super) fn write_row(&mut self, out: &mut Vec<u8>) -> Option<bool> {
         let is_there = self.write(out);
@@ -372,7 +409,7 @@ impl Nested {
 }
 
 /// Closes an array or object. The bracket replaces a trailing comma, if there is one.
-pub(super) fn close(json: &mut Vec<u8>, bracket: u8) {
+fn close(json: &mut Vec<u8>, bracket: u8) {
     json.pop_if(|last| *last == b',');
     json.push(bracket);
 }

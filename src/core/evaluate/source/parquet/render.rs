@@ -7,9 +7,9 @@ use parquet::schema::types::{ColumnDescriptor, Type};
 use serde_json::value::RawValue;
 
 use super::super::rows::write_cell;
-use super::decimal::{moved_point, unscaled};
 use super::leaf::{Forms, Render};
 use crate::decode::Cell;
+use crate::decode::decimal::{moved_point, unscaled};
 use crate::decode::shape::{Shape, TsUnit, Zone};
 
 /// Bound on the digits of a decimal: that many fit into 128 bits.
@@ -278,8 +278,14 @@ fn write_ms(ms: i64, unit: Option<TsUnit>, out: &mut Vec<u8>) {
     });
 }
 
+/// Writes a number without zeros at its end: 1250 by 2 is `12.5`, and 1200 by 2 is the integer `12`.
 fn write_decimal(unscaled: impl itoa::Integer, scale: usize, out: &mut Vec<u8>) {
-    out.extend_from_slice(moved_point(itoa::Buffer::new().format(unscaled), scale).as_bytes());
+    let number = moved_point(itoa::Buffer::new().format(unscaled), scale);
+    let number = match scale {
+        0 => number.as_str(),
+        _ => number.trim_end_matches('0').trim_end_matches('.'),
+    };
+    out.extend_from_slice(number.as_bytes());
 }
 
 /// Writes a UUID such as `"00112233-4455-6677-8899-aabbccddeeff"`.

@@ -3,10 +3,8 @@
 
 use std::ops::Range;
 
-use super::leaf::{Leaf, LeafEntry};
+use super::leaf::{Leaf, NoEntry};
 use super::nested::Nested;
-use super::schema::FieldShape;
-use super::write_field;
 use crate::decode::{CellDigits, CellForm, CellPart, CellReader, Decoder};
 use crate::engine::event::{Batch, Kind, Position};
 
@@ -35,7 +33,7 @@ struct ItemHashes {
 
 impl RowPlan {
     /// Returns `None` if the columns of a file can be read only as JSON. `places` are the names that lead to the fields.
-    pub(super) fn new(decoder: &Decoder, fields: &[FieldShape], places: &[Vec<String>]) -> Option<RowPlan> {
+    pub(super) fn new(decoder: &Decoder, fields: &[Nested], places: &[Vec<String>]) -> Option<RowPlan> {
         let mut plan = RowPlan {
             columns: Vec::new(),
             item_hashes: ItemHashes::default(),
@@ -43,18 +41,12 @@ impl RowPlan {
             json_parts: Vec::new(),
         };
         for (index, (field, names)) in fields.iter().zip(places).enumerate() {
-            match (decoder.part_at(names), field) {
-                (Some(part), _) => plan.add(part, fields, index, &[])?,
-                (None, FieldShape::Nested(nested)) => {
-                    plan.add_within(decoder, fields, index, nested, names, &[])?
-                }
-                (None, _) => return None,
-            }
+            plan.add_field(decoder, fields, index, field, names, &[])?;
         }
         Some(plan)
     }
 
-    fn add(&mut self, part: CellPart, fields: &[FieldShape], field: usize, within: &[usize]) -> Option<()> {
+    fn add(&mut self, part: CellPart, fields: &[Nested], field: usize, within: &[usize]) -> Option<()> {
         let column = PlannedColumn {
             part,
             field,
@@ -68,25 +60,25 @@ impl RowPlan {
         can_be_read.then(|| self.columns.push(column))
     }
 
-    fn add_within(
+    /// Adds the columns of a field, which is the one that `names` and `within` lead to.
+    fn add_field(
         &mut self,
         decoder: &Decoder,
-        fields: &[FieldShape],
+        fields: &[Nested],
         index: usize,
-        nested: &Nested,
+        field: &Nested,
         names: &[String],
         within: &[usize],
     ) -> Option<()> {
-        let Nested::Object { fields: inner, .. } = nested else {
+        if let Some(part) = decoder.part_at(names) {
+            return self.add(part, fields, index, within);
+        }
+        let Nested::Object { fields: inner, .. } = field else {
             return None;
         };
-        for (n, (name, nested)) in inner.iter().enumerate() {
+        for (n, (name, field)) in inner.iter().enumerate() {
             let names = [names, &[serde_json::from_slice(name).ok()?]].concat();
-            let within = [within, &[n]].concat();
-            match decoder.part_at(&names) {
-                Some(part) => self.add(part, fields, index, &within)?,
-                None => self.add_within(decoder, fields, index, nested, &names, &within)?,
-            }
+            self.add_field(decoder, fields, index, field, &names, &[within, &[n]].concat())?;
         }
         Some(())
     }
@@ -94,7 +86,7 @@ impl RowPlan {
     /// Decodes the current row of these fields. Returns false, with the batch unchanged, if its JSON has to be decoded.
     pub(super) fn decode(
         &mut self,
-        fields: &mut [FieldShape],
+        fields: &mut [Nested],
         decoder: &Decoder,
         kind: Option<Kind>,
         at: Position,
@@ -128,7 +120,7 @@ impl RowPlan {
         })
     }
 
-    fn write_json(&mut self, fields: &mut [FieldShape]) -> Option<()> {
+    fn write_json(&mut self, fields: &mut [Nested]) -> Option<()> {
         self.json.clear();
         self.json_parts.clear();
         let of_json = self
@@ -146,11 +138,9 @@ impl RowPlan {
 }
 
 impl PlannedColumn {
-    fn nested<'f>(&self, fields: &'f [FieldShape]) -> Option<&'f Nested> {
-        let FieldShape::Nested(nested) = &fields[self.field] else {
-            return None;
-        };
-        let mut nested = nested;
+    #[inline]
+    fn nested<'f>(&self, fields: &'f [Nested]) -> Option<&'f Nested> {
+        let mut nested = &fields[self.field];
         for n in &self.within {
             match nested {
                 Nested::Object { fields, .. } => nested = &fields[*n].1,
@@ -162,10 +152,18 @@ impl PlannedColumn {
 
     /// Returns the column of single cells.
     #[inline]
-    fn leaf<'f>(&self, fields: &'f [FieldShape]) -> Option<&'f Leaf> {
-        match &fields[self.field] {
-            FieldShape::Scalar(leaf) => Some(leaf),
-            FieldShape::Nested(_) => match self.nested(fields)? {
+    fn leaf<'f>(&self, fields: &'f [Nested]) -> Option<&'f Leaf> {
+        match self.nested(fields)? {
+            Nested::Leaf(leaf) => Some(leaf),
+            _ => None,
+        }
+    }
+
+    /// Returns the column of the items of a list.
+    #[inline]
+    fn items<'f>(&self, fields: &'f [Nested]) -> Option<&'f Leaf> {
+        match self.nested(fields)? {
+            Nested::List { element, .. } => match &**element {
                 Nested::Leaf(leaf) => Some(leaf),
                 _ => None,
             },
@@ -173,29 +171,9 @@ impl PlannedColumn {
         }
     }
 
-    /// Returns the column of the items of a list.
-    #[inline]
-    fn items<'f>(&self, fields: &'f [FieldShape]) -> Option<&'f Leaf> {
-        match &fields[self.field] {
-            FieldShape::List(leaf) => Some(leaf),
-            FieldShape::Nested(_) => match self.nested(fields)? {
-                Nested::List { element, .. } => match &**element {
-                    Nested::Leaf(leaf) => Some(leaf),
-                    _ => None,
-                },
-                _ => None,
-            },
-            _ => None,
-        }
-    }
-
     /// Writes the row's value as JSON, and returns whether it has one. `None` if its columns do not fit together.
-    fn write(&self, fields: &mut [FieldShape], json: &mut Vec<u8>) -> Option<bool> {
-        let field = &mut fields[self.field];
-        let FieldShape::Nested(nested) = field else {
-            return write_field(field, json);
-        };
-        let mut nested = nested;
+    fn write(&self, fields: &mut [Nested], json: &mut Vec<u8>) -> Option<bool> {
+        let mut nested = &mut fields[self.field];
         for n in &self.within {
             match nested {
                 Nested::Object { fields, .. } => nested = &mut fields[*n].1,
@@ -209,7 +187,7 @@ impl PlannedColumn {
 #[inline]
 fn take_single<'a>(
     column: &PlannedColumn,
-    fields: &'a [FieldShape],
+    fields: &'a [Nested],
     cells: &mut CellReader<'a, '_, '_>,
 ) -> Option<()> {
     let leaf = column.leaf(fields)?;
@@ -224,10 +202,9 @@ impl ItemHashes {
     #[inline]
     fn take_items(&mut self, leaf: &Leaf, decoder: &Decoder, cells: &mut CellReader) -> Option<()> {
         let Some(values) = leaf.values() else {
-            return match leaf.entries().next()? {
-                LeafEntry::NoList => Some(()),
-                LeafEntry::EmptyList => cells.items(std::iter::empty()),
-                LeafEntry::Null | LeafEntry::Value(_) => None,
+            return match leaf.no_entry()? {
+                NoEntry::NoList => Some(()),
+                NoEntry::EmptyList => cells.items(std::iter::empty()),
             };
         };
         let Some((numbers, texts)) = leaf.numbered() else {

@@ -11,48 +11,11 @@ use super::render::{AssumedTimes, boolean, described, float, id, json, nulls, te
 use crate::decode::shape::{Path, Shape};
 use crate::engine::event::Kind;
 
-/// Field of the record, with the leaf columns that hold it.
-pub(super) enum FieldShape {
-    Scalar(Leaf),
-    List(Leaf),
-    Map {
-        key: Leaf,
-        value: Leaf,
-    },
-    /// Leaf columns, each with the name of its field as JSON.
-    Struct(Vec<(Vec<u8>, Leaf)>),
-    /// Column of any type.
-    Nested(Nested),
-}
-
-impl FieldShape {
-    /// Starts the next row.
-    #[inline]
-    pub(super) fn begin_row(&mut self) {
-        match self {
-            FieldShape::Scalar(leaf) | FieldShape::List(leaf) => leaf.begin_row(),
-            several => several.each_leaf(&mut Leaf::begin_row),
-        }
-    }
-
-    pub(super) fn each_leaf(&mut self, act: &mut dyn FnMut(&mut Leaf)) {
-        match self {
-            FieldShape::Scalar(leaf) | FieldShape::List(leaf) => act(leaf),
-            FieldShape::Map { key, value } => {
-                act(key);
-                act(value);
-            }
-            FieldShape::Struct(fields) => fields.iter_mut().for_each(|(_, leaf)| act(leaf)),
-            FieldShape::Nested(value) => value.each_leaf(act),
-        }
-    }
-}
-
 /// Column that is read: its name, whether every file has it, its reader, and the types that it may have.
 type KnownColumn = (
     &'static str,
     bool,
-    fn(&[LeafColumn], AssumedTimes) -> Option<FieldShape>,
+    fn(&[LeafColumn], AssumedTimes) -> Option<Nested>,
     &'static str,
 );
 /// Types that an id may have.
@@ -94,7 +57,7 @@ struct LeafColumn<'a> {
 }
 
 /// Fields of a record, the names that lead to each, and their arrangement.
-pub(super) type Fields = (Vec<FieldShape>, (Vec<Vec<String>>, Layout));
+pub(super) type Fields = (Vec<Nested>, (Vec<Vec<String>>, Layout));
 
 /// Returns the fields that a file has. Its other columns are never read.
 ///
@@ -129,8 +92,7 @@ pub(super) fn fields(schema: &SchemaDescriptor, fields: &EventFields) -> anyhow:
         if is_only_nulls(root) {
             continue;
         }
-        let value = nested::column(schema, column.index, &column.within, times)?;
-        shapes.push(FieldShape::Nested(value));
+        shapes.push(nested::column(schema, column.index, &column.within, times)?);
         places.push(column.names);
     }
     let layout = Layout::of(places.iter().map(Vec::as_slice))?;
@@ -142,7 +104,7 @@ fn own_fields(
     schema: &SchemaDescriptor,
     times: AssumedTimes,
     kind: Option<Kind>,
-) -> anyhow::Result<Vec<(&'static str, FieldShape)>> {
+) -> anyhow::Result<Vec<(&'static str, Nested)>> {
     let mut fields = Vec::new();
     for (name, is_required, shape, may_hold) in COLUMNS {
         let Some(column) = column(schema, name)? else {
@@ -174,7 +136,7 @@ fn own_fields(
 ///
 /// # Errors
 /// A column is absent, or contains something else.
-pub(super) fn columns(schema: &SchemaDescriptor, names: &[&str]) -> anyhow::Result<Vec<FieldShape>> {
+pub(super) fn columns(schema: &SchemaDescriptor, names: &[&str]) -> anyhow::Result<Vec<Nested>> {
     let field = |name: &&str| {
         let Some(column) = column(schema, name)? else {
             let all = schema.root_schema().get_fields();
@@ -198,7 +160,7 @@ pub(super) fn columns(schema: &SchemaDescriptor, names: &[&str]) -> anyhow::Resu
 }
 
 /// Returns the columns without these names that contain text, numbers or booleans, with their names.
-pub(super) fn other_columns(schema: &SchemaDescriptor, names: &[&str]) -> (Vec<String>, Vec<FieldShape>) {
+pub(super) fn other_columns(schema: &SchemaDescriptor, names: &[&str]) -> (Vec<String>, Vec<Nested>) {
     let all = schema.root_schema().get_fields().iter();
     let others = all.map(|field| field.name()).filter(|name| !names.contains(name));
     // Columns that were not requested by name are left out if they have another type.
@@ -206,7 +168,7 @@ pub(super) fn other_columns(schema: &SchemaDescriptor, names: &[&str]) -> (Vec<S
         let fields = columns(schema, &[name]).ok()?;
         Some((name.to_owned(), fields))
     });
-    let (names, fields): (Vec<String>, Vec<Vec<FieldShape>>) = readable.unzip();
+    let (names, fields): (Vec<String>, Vec<Vec<Nested>>) = readable.unzip();
     (names, fields.into_iter().flatten().collect())
 }
 
@@ -252,44 +214,42 @@ fn is_in_one_list(found: &LeafColumn) -> bool {
     found.column.max_rep_level() == 1
 }
 
-fn scalar(found: &[LeafColumn], reading: impl Fn(&ColumnDescriptor) -> Option<Render>) -> Option<FieldShape> {
+fn scalar(found: &[LeafColumn], reading: impl Fn(&ColumnDescriptor) -> Option<Render>) -> Option<Nested> {
     match found {
-        [it] if is_plain(it) => Some(FieldShape::Scalar(leaf(it, reading)?)),
+        [it] if is_plain(it) => Some(Nested::Leaf(leaf(it, reading)?)),
         _ => None,
     }
 }
 
-fn items(found: &[LeafColumn]) -> Option<FieldShape> {
+fn items(found: &[LeafColumn]) -> Option<Nested> {
     match found {
         [it] if is_plain(it) => scalar(found, json),
-        [it] if is_in_one_list(it) => {
-            Some(FieldShape::List(leaf(it, |column| id(column).or(nulls(column)))?))
-        }
+        [it] if is_in_one_list(it) => Some(Nested::list(leaf(it, |column| id(column).or(nulls(column)))?)),
         _ => None,
     }
 }
 
-fn experiments(found: &[LeafColumn]) -> Option<FieldShape> {
+fn experiments(found: &[LeafColumn]) -> Option<Nested> {
     let text_or_null = |column: &ColumnDescriptor| text(column).or(nulls(column));
     match found {
+        [] => None,
         [it] if is_plain(it) => scalar(found, json),
         // A map has two leaves that repeat together.
-        [key, value] if is_in_one_list(key) && is_in_one_list(value) => Some(FieldShape::Map {
-            key: leaf(key, text)?,
-            value: leaf(value, text_or_null)?,
-        }),
+        [key, value] if is_in_one_list(key) && is_in_one_list(value) => {
+            Some(Nested::map(leaf(key, text)?, leaf(value, text_or_null)?))
+        }
         _ => {
             let field = |it: &LeafColumn| {
                 // Fields of a struct are exactly one level below it.
                 let is_direct = it.column.max_rep_level() == 0 && it.column.path().parts().len() == 2;
                 let name = serde_json::to_vec(it.column.name()).ok()?;
-                is_direct.then_some((name, leaf(it, text_or_null)?))
+                is_direct.then_some((name, Nested::Leaf(leaf(it, text_or_null)?)))
             };
-            found
-                .iter()
-                .map(field)
-                .collect::<Option<_>>()
-                .map(FieldShape::Struct)
+            Some(Nested::Object {
+                // A struct that is null names no experiment, like an empty one.
+                level: 0,
+                fields: found.iter().map(field).collect::<Option<_>>()?,
+            })
         }
     }
 }

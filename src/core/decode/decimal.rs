@@ -1,9 +1,7 @@
-//! Decimals of Parquet: an integer, and the number of its digits after the point.
-
-use std::borrow::Cow;
+//! Decimals of Avro and Parquet: an integer, and the number of its digits after the point.
 
 /// Returns the integer of big-endian bytes in two's complement; `None` if it does not fit into 128 bits.
-pub(super) fn unscaled(bytes: &[u8]) -> Option<i128> {
+pub(crate) fn unscaled(bytes: &[u8]) -> Option<i128> {
     let is_negative = bytes.first().is_some_and(|first| *first >= 0x80);
     let sign = if is_negative { 0xff } else { 0 };
     let (head, tail) = bytes.split_at(bytes.len().saturating_sub(size_of::<i128>()));
@@ -16,12 +14,8 @@ pub(super) fn unscaled(bytes: &[u8]) -> Option<i128> {
     fits.then_some(value)
 }
 
-/// Returns an integer's text with its point moved to the left: `-1250` by 2 is `-12.5`, and `1200` by 2 is the integer
-/// `12`.
-pub(super) fn moved_point(integer: &str, scale: usize) -> Cow<'_, str> {
-    if scale == 0 || integer == "0" {
-        return Cow::Borrowed(integer);
-    }
+/// Returns an integer's text with its point moved to the left: `-1250` by 2 is `-12.50`.
+pub(crate) fn moved_point(integer: &str, scale: usize) -> String {
     let (sign, digits) = match integer.strip_prefix('-') {
         Some(digits) => ("-", digits),
         None => ("", integer),
@@ -29,9 +23,9 @@ pub(super) fn moved_point(integer: &str, scale: usize) -> Cow<'_, str> {
     // At least one digit, possibly 0, must precede the point.
     let padded = format!("{digits:0>width$}", width = scale + 1);
     let (whole, fraction) = padded.split_at(padded.len() - scale);
-    match fraction.trim_end_matches('0') {
-        "" => Cow::Owned(format!("{sign}{whole}")),
-        fraction => Cow::Owned(format!("{sign}{whole}.{fraction}")),
+    match fraction {
+        "" => format!("{sign}{whole}"),
+        fraction => format!("{sign}{whole}.{fraction}"),
     }
 }
 
@@ -42,17 +36,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moves_the_point_and_drops_trailing_zeros() {
+    fn moves_the_point() {
         for (integer, scale, expected) in [
             ("5", 0, "5"),
             ("-5", 0, "-5"),
-            ("500", 2, "5"),
-            ("0", 2, "0"),
+            ("500", 2, "5.00"),
+            ("0", 2, "0.00"),
             ("5", 2, "0.05"),
             ("-5", 2, "-0.05"),
-            ("-1250", 2, "-12.5"),
-            ("1200", 3, "1.2"),
-            ("100", 2, "1"),
+            ("-1250", 2, "-12.50"),
+            ("1200", 3, "1.200"),
             ("12", 2, "0.12"),
         ] {
             assert_eq!(moved_point(integer, scale), expected, "{integer} by {scale}");
