@@ -29,7 +29,7 @@ const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 /// Name of the page itself. All other parts are below `/page/`.
 pub(super) const PAGE: &str = "";
 
-const PARTS: [(&str, &str, &str); 31] = [
+const PARTS: &[(&str, &str, &str)] = &[
     (PAGE, HTML, include_str!("../page/index.html")),
     ("page.css", CSS, include_str!("../page/page.css")),
     ("page.js", JAVASCRIPT, include_str!("../page/page.js")),
@@ -105,9 +105,10 @@ struct Asset {
 
 impl Assets {
     pub fn new(frame_ancestors: &[String]) -> Assets {
-        let of_page = PARTS.map(|(name, content_type, text)| Asset::new(name, content_type, text.into()));
+        let parts = PARTS.iter();
+        let of_page = parts.map(|(name, content_type, text)| Asset::new(name, content_type, (*text).into()));
         Assets {
-            of_page: of_page.into(),
+            of_page: of_page.collect(),
             runbooks: Asset::new("runbooks", HTML, runbooks::page().into()),
             content_security_policy: content_security_policy(frame_ancestors),
         }
@@ -192,7 +193,7 @@ mod tests {
         }
         // Every module is preloaded, rather than requested only after another module has named it.
         for (name, content_type, _) in PARTS {
-            assert!(content_type != JAVASCRIPT || page.contains(&format!("\"page/{name}\"")));
+            assert!(*content_type != JAVASCRIPT || page.contains(&format!("\"page/{name}\"")));
         }
     }
 
