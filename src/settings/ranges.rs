@@ -8,7 +8,6 @@ use toml::{Spanned, Value};
 use super::access::HashList;
 use super::error::ErrorReport;
 use super::paths::{RawId, RawPaths};
-use super::raw::RawEpoch;
 use super::row::{Bounds, Rule, Setting};
 use super::units::{ByteSize, TimeSpan};
 
@@ -72,7 +71,6 @@ impl<K, V> Ranged for Spanned<BTreeMap<K, V>> {}
 impl Ranged for Spanned<bool> {}
 impl Ranged for Spanned<ByteSize> {}
 impl Ranged for Spanned<HashList> {}
-impl Ranged for Spanned<RawEpoch> {}
 impl Ranged for Spanned<RawId> {}
 impl Ranged for Spanned<RawPaths> {}
 impl Ranged for Spanned<String> {}

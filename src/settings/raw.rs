@@ -19,7 +19,7 @@ use super::error::ErrorReport;
 use super::hosts::{HOST, MAX_FRAMES, MAX_NAME, ORIGIN};
 use super::paths::{self, RawId, RawPaths};
 use super::properties::PropertyValue;
-use super::ranges::Ranged as _;
+use super::ranges::Ranged;
 use super::row::Rule::*;
 use super::row::{Setting, another_file, array, names, path, text, texts, word_of};
 use super::rules::*;
@@ -459,6 +459,8 @@ pub(super) struct RawEpoch {
     pub start: Option<Spanned<Value>>,
     pub shares: Option<RawNumbers>,
 }
+
+impl Ranged for Spanned<RawEpoch> {}
 
 impl SettingType for RawEpoch {
     fn schema() -> serde_json::Value {

@@ -29,7 +29,7 @@ use crate::serve::webhook;
 use crate::settings::Config;
 use crate::settings::catalogue_file::CatalogueFile;
 use crate::stream::bounds::MemoryBounds;
-use crate::stream::kafka::inspect::inspect;
+use crate::stream::kafka::inspect::{Failure, Trouble, inspect};
 use crate::stream::kafka::properties;
 use crate::stream::kafka::topics::create_state_topic;
 use crate::stream::schemas::{RegistryClient, Schemas};
@@ -92,6 +92,24 @@ impl Finding {
 
     fn ok(text: impl Into<String>) -> Finding {
         Finding::new(ResultLevel::Ok, text, "")
+    }
+
+    /// Reports that a topic cannot be seen. `create` is the remedy if it does not exist, `grant` if the user has no right to see it.
+    fn unseen(what: &str, failure: &Failure, create: &str, grant: &str) -> Finding {
+        let detail = &failure.detail;
+        match failure.trouble {
+            Trouble::NoSuchTopic => Finding::new(CONFIGURATION, format!("{what} does not exist"), create),
+            Trouble::TopicForbidden => Finding::new(
+                CONFIGURATION,
+                format!("no permission to see {what}: {detail}"),
+                grant,
+            ),
+            _ => Finding::new(
+                UNAVAILABLE,
+                format!("the brokers do not answer about {what}: {detail}"),
+                "check the brokers' logs",
+            ),
+        }
     }
 }
 

@@ -105,29 +105,11 @@ pub(crate) fn no_records(config: &Config, topic: &str, failure: Failure) -> Find
 fn existence(Topic { name, found }: &Topic) -> Finding {
     match found {
         Ok(found) => Finding::ok(format!("topic `{name}` has {}", n_partitions(found))),
-        Err(failure) => unseen(
+        Err(failure) => Finding::unseen(
             &format!("topic `{name}`"),
             failure,
             "create it, with as many partitions as its twin, or correct kafka.served_topic and kafka.clicks_topic",
             "grant the user READ and DESCRIBE on it; the brokers give the same answer if it does not exist",
-        ),
-    }
-}
-
-/// Reports that a topic cannot be seen. `create` is the remedy if it does not exist, `grant` if the user has no right to see it.
-pub(super) fn unseen(what: &str, failure: &Failure, create: &str, grant: &str) -> Finding {
-    let detail = &failure.detail;
-    match failure.trouble {
-        Trouble::NoSuchTopic => Finding::new(CONFIGURATION, format!("{what} does not exist"), create),
-        Trouble::TopicForbidden => Finding::new(
-            CONFIGURATION,
-            format!("no permission to see {what}: {detail}"),
-            grant,
-        ),
-        _ => Finding::new(
-            UNAVAILABLE,
-            format!("the brokers do not answer about {what}: {detail}"),
-            "check the brokers' logs",
         ),
     }
 }
@@ -263,7 +245,7 @@ fn group(config: &Config, group: &Result<(), Failure>) -> Finding {
 fn dead_letters(name: &str, found: &Result<(), Failure>) -> Finding {
     match found {
         Ok(()) => Finding::ok(format!("the dead-letter topic `{name}` exists")),
-        Err(failure) => unseen(
+        Err(failure) => Finding::unseen(
             &format!("the dead-letter topic `{name}`"),
             failure,
             "create it, or remove kafka.dead_letter_topic",

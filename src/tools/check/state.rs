@@ -2,7 +2,7 @@
 
 use abgauge_core::nouns::number_of;
 
-use super::{CONFIGURATION, Finding, ResultLevel, judge};
+use super::{CONFIGURATION, Finding, ResultLevel};
 use crate::settings::Config;
 use crate::stream::kafka::inspect::{Failure, FoundState, StateFacts};
 use crate::stream::kafka::topics::{STATE_SETTINGS, in_sync_of};
@@ -17,7 +17,7 @@ pub(super) fn state(config: &Config, facts: &StateFacts, n_partitions: Option<u3
     let name = &facts.name;
     match &facts.found {
         Ok(found) => of_found(config, name, found, n_partitions),
-        Err(failure) => vec![judge::unseen(
+        Err(failure) => vec![Finding::unseen(
             &format!("the state topic `{name}`"),
             failure,
             &how_to_create(config, name, n_partitions, facts.n_brokers),
