@@ -1,7 +1,7 @@
 // Opens the page of demos with different seeds, each view with a fresh page, and checks that sentence, table, chart, copy, download, API and
 // /metrics agree, and that no sentence claims what is not true of the simulated traffic.
 //
-//   first-views.mjs PROGRAM FIRST_SEED DEMOS VIEWS    VIEWS of each demo, two days of event time apart; prints what they claim
+//   first-views.mjs PROGRAM FIRST_SEED DEMOS VIEWS    VIEWS of each demo, a day of event time apart; prints what they claim
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -14,8 +14,8 @@ const [program, ...numbers] = process.argv.slice(2);
 const [firstSeed, nDemos, nViews] = numbers.map(Number);
 /** Demos that run at the same time. */
 const N_PARALLEL = 4;
-/** Two days of event time take some 20 seconds. */
-const TRAFFIC = ["--speed", "9000", "--rate", "1500", "--duration", "5m", "--port", "0"];
+/** A day of event time takes ten seconds. */
+const TRAFFIC = ["--speed", "9000", "--rate", "1000", "--duration", "5m", "--port", "0"];
 /** True lifts of the demo over the control. */
 const TRUE_LIFTS = { ranker: { neural: 0.32, blend: 0.18 }, layout: { carousel: -0.1 } };
 const PRIMARY = "ctr@10";
@@ -45,7 +45,7 @@ async function viewDemo(browser, seed) {
       demo.on("exit", (code) => reject(new Error(`the demo ended early, with code ${code}`)));
     });
     for (let view = 0; view < nViews; view++) {
-      const told = await pollUntil(() => oneAnalysis(url, view * 2 * DAY_MS), (told) => told !== null, 600_000);
+      const told = await pollUntil(() => oneAnalysis(url, view * DAY_MS), (told) => told !== null, 600_000);
       for (const experiment of await look(browser, url, told)) judge(seed, told, experiment);
     }
   } finally {
