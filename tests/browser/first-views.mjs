@@ -8,7 +8,7 @@ import { spawn } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import { createInterface } from "node:readline";
 
-import { PATIENCE, pollUntil, withBrowser } from "./launch.mjs";
+import { pollUntil, withBrowser } from "./launch.mjs";
 
 const [program, ...numbers] = process.argv.slice(2);
 const [firstSeed, nDemos, nViews] = numbers.map(Number);
@@ -20,6 +20,8 @@ const TRAFFIC = ["--speed", "9000", "--rate", "1000", "--duration", "5m", "--por
 const TRUE_LIFTS = { ranker: { neural: 0.32, blend: 0.18 }, layout: { carousel: -0.1 } };
 const PRIMARY = "ctr@10";
 const DAY_MS = 86_400_000;
+/** A machine that is busy with other demos may take minutes. */
+const PATIENCE_MS = 600_000;
 const DECIDED = ["win", "loss", "no_effect"];
 /** Signs of the true lift that a badge claims. */
 const CLAIMS = { Better: 1, "Not worse": 1, Worse: -1, "Probably harmful": -1 };
@@ -28,6 +30,7 @@ const isCompared = ({ comparison }) => comparison?.metrics[PRIMARY]?.lower !== u
 const claims = new Map();
 const intervals = { covered: 0, all: 0 };
 
+let nAgreed = 0;
 const seeds = Array.from({ length: nDemos }, (_, i) => firstSeed + i);
 // Each has its own browser, because pages of one browser share a clipboard.
 await Promise.all(Array.from({ length: Math.min(N_PARALLEL, nDemos) }, () => withBrowser(async (browser) => {
@@ -35,7 +38,7 @@ await Promise.all(Array.from({ length: Math.min(N_PARALLEL, nDemos) }, () => wit
 })));
 for (const [claim, n] of [...claims].sort()) console.log(`${n} × ${claim}`);
 console.log(`${intervals.covered} of ${intervals.all} intervals include the true lift`);
-console.log(`${nDemos * nViews} first views agree`);
+console.log(`${nAgreed} first views agree`);
 
 async function viewDemo(browser, seed) {
   const demo = spawn(program, ["demo", "--seed", String(seed), ...TRAFFIC], { stdio: ["ignore", "pipe", "ignore"] });
@@ -45,8 +48,10 @@ async function viewDemo(browser, seed) {
       demo.on("exit", (code) => reject(new Error(`the demo ended early, with code ${code}`)));
     });
     for (let view = 0; view < nViews; view++) {
-      const told = await pollUntil(() => oneAnalysis(url, view * DAY_MS), (told) => told !== null, 600_000);
+      const told = await pollUntil(() => oneAnalysis(url, view * DAY_MS), (told) => told !== null, PATIENCE_MS);
       for (const experiment of await look(browser, url, told)) judge(seed, told, experiment);
+      nAgreed += 1;
+      if (nAgreed % 100 === 0) console.log(`${nAgreed} views so far`);
     }
   } finally {
     demo.removeAllListeners("exit");
@@ -72,11 +77,12 @@ async function look(browser, url, { view }) {
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, timezoneId: "UTC", permissions: ["clipboard-read", "clipboard-write"] });
   try {
     const page = await context.newPage();
+    page.setDefaultTimeout(PATIENCE_MS);
     // Without a stream, the page asks for its view.
     await page.route("**/api/v1/view/stream?*", (route) => route.fulfill({ status: 503 }));
     await page.route("**/api/v1/view?*", (route) => route.fulfill({ json: view }));
     await page.goto(url);
-    await page.waitForSelector("[data-testid=comparison] [data-column=lift][data-value]", PATIENCE);
+    await page.waitForSelector("[data-testid=comparison] [data-column=lift][data-value]");
     const seen = await read(page);
     const [saved] = await Promise.all([page.waitForEvent("download"), page.locator("#json").click()]);
     const { rows } = JSON.parse(await readFile(await saved.path(), "utf8"));
