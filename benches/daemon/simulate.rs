@@ -35,7 +35,7 @@ pub fn run(kafka: &Kafka, seconds: u32, n_rounds: usize) -> Vec<Figure> {
         Figure::at_least(
             "simulate: records per second of a core, into Kafka",
             to_kafka.median,
-            500_000.0,
+            200_000.0,
             format!("{to_kafka:.0}"),
         ),
         Figure::beside("the same, made only", format!("{to_nowhere:.0}")),
