@@ -212,7 +212,7 @@ impl ReadPartition {
                 written_ms,
                 ..
             } => self.inventory.take(key, value, written_ms),
-            // If a record was read since the question, the question is asked again.
+            // If a record was read since the question, ask again.
             PartitionEvent::End(question) => self.is_at_end |= self.inventory.is_end(question),
             // A partition that may not be read is quiet, too, but its records are not missing.
             PartitionEvent::Quiet(_) => self.is_at_end |= !faults.is_forbidden(),

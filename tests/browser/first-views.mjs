@@ -1,5 +1,5 @@
 // Opens the page of demos with different seeds, each view with a fresh page, and checks that sentence, table, chart, copy, download, API and
-// /metrics agree, and that no sentence claims what is not true of the simulated traffic.
+// /metrics agree, and that each claim of a sentence is true of the simulated traffic.
 //
 //   first-views.mjs PROGRAM FIRST_SEED DEMOS VIEWS    VIEWS of each demo, a day of event time apart; prints what they claim
 

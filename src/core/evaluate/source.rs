@@ -288,7 +288,7 @@ fn unpack(
     }
 }
 
-/// Reads what is packed in zstd or gzip.
+/// Reads a file packed in zstd or gzip.
 fn unpacked<'r>(format: FileFormat, input: impl Read + 'r) -> io::Result<Box<dyn Read + 'r>> {
     let packed = BufReader::with_capacity(PACKED_BUFFER, input);
     if format != FileFormat::Zstd {

@@ -201,7 +201,7 @@ impl TestedArm<'_> {
             return format!("decided {decided}, day {}", at.day);
         }
         let state = match self.of.open_again {
-            // What has become open again is a decision, not a state that holds.
+            // A decision that is open again no longer holds.
             Some(_) => "decided".to_owned(),
             None => format!("{} since", self.label.words().to_lowercase()),
         };

@@ -76,7 +76,7 @@ export function firstTerm(words, known) {
     const match = new RegExp(`(?<!\\w)${name.replaceAll(/[^\w ]/g, "\\$&")}(?:@\\d+)?(?!\\w)`).exec(words);
     return match === null ? [] : [{ name, help, words: match[0], at: match.index }];
   });
-  // The longest name at a place: "hit ratio" may begin another metric's name.
+  // The longest name at a place: "hit ratio" may be the start of another metric's name.
   return found.sort((a, b) => a.at - b.at || b.words.length - a.words.length)[0];
 }
 

@@ -363,7 +363,7 @@ impl KeeperState {
         if let Some(publications) = &self.publications {
             publications.note(&event);
         }
-        // What concerns only partitions without an owner proves nothing about the others.
+        // An end or fault of partitions without an owner is no evidence about the others.
         let concerns_owners = match &event {
             LogEvent::Partition(id, PartitionEvent::End(_)) => kept_pair(&mut self.partitions, *id).is_some(),
             LogEvent::Fault { of_owners, .. } => *of_owners,

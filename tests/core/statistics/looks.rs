@@ -299,7 +299,7 @@ fn a_decision_holds_since_the_first_look_with_its_state() {
     assert_eq!(reason(&later), reason(&report), "between two decision looks");
     let decision = metric(&later).decision.expect("it was decided");
     assert_eq!(decision.at.as_of_ms - decision.at.since_ms, 7 * 86_400_000);
-    // A failed check at a decision look ends the decision, so the next one starts anew.
+    // A failed check at a decision look ends the decision, so the next one starts a new period.
     world.totals.multi_arm_users = Some(10_000.0);
     assert_eq!(state(&world.look(6.9)), ArmState::InvalidMultiArm);
     world.totals.multi_arm_users = Some(0.0);
