@@ -2,14 +2,14 @@
 //!
 //! The daemon runs next to production recommenders. It reads *served lists* and *clicks*, joins each click to its list, keeps
 //! sliding windows per experiment arm, and exports hit ratio, CTR, MRR, NDCG and related metrics as gauges. The join, the metrics
-//! and the statistics are the crate [`abgauge_core`]; this crate connects them to Kafka, to stored state and to HTTP.
+//! and the statistics are in the crate [`abgauge_core`]; this crate connects them to Kafka, to stored state and to HTTP.
 //!
 //! ```text
 //! main ─▶ run ─▶ tools ─▶ serve ─▶ stream ─▶ store ─▶ board ─▶ settings ─▶ core
 //! ```
 //!
 //! A module may use the modules to its right, and never those to its left. `clock`, `telemetry` and `logging` are open to all.
-//! `https`, the trust and the secrets of our own requests, uses only the settings.
+//! `https`, with TLS trust and secrets for our outgoing requests, uses only the settings.
 //!
 //! - [`settings`] is the checked configuration, with the files that it names.
 //! - [`board`] is the only shared mutable state: a map of arms, each with its windows by pair. A worker hands over the changes of
@@ -23,7 +23,7 @@
 //!   shards, which threads read in parallel if many records are waiting. Between two reads, one thread owns everything.
 //! - [`serve`] shows snapshots of the board: gauges, JSON, the page. `webhook` reports changes in the state of an arm.
 //! - [`tools`] has the command line and the other commands: `check`, `evaluate`, `plan`, `simulate`, `state` and so on.
-//! - [`run`] puts all parts together. Its `demo` runs the whole system on simulated traffic, with an embedded broker and one
+//! - [`run`] wires everything together. Its `demo` runs the whole system on simulated traffic, with an embedded broker and one
 //!   simulated clock.
 //!
 //! A list counts in the *live* view as soon as it is read. It counts in the *settled* view once its attribution window has
