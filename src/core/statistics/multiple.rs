@@ -20,7 +20,7 @@ pub fn holm(p: &[f64]) -> Vec<f64> {
 }
 
 /// Benjamini and Yekutieli, step-up: p_adj(k) = min over j ≥ k of min(1, m H p(j)/j) with H = 1 + 1/2 + … + 1/m, p ascending. On
-/// average a share α of rejected hypotheses is false, under any dependence. Benjamini and Yekutieli, Ann. Stat. 2001.
+/// average, at most a share α of the rejected hypotheses is false, under any dependence. Benjamini and Yekutieli, Ann. Stat. 2001.
 pub fn benjamini_yekutieli(p: &[f64]) -> Vec<f64> {
     let m = p.len() as f64;
     let harmonic: f64 = (1..=p.len()).map(|j| 1.0 / j as f64).sum();
@@ -34,8 +34,8 @@ pub fn benjamini_yekutieli(p: &[f64]) -> Vec<f64> {
     adjusted
 }
 
-/// e-BH, from logarithms of e-values: p_adj(k) = min over j ≥ k of min(1, m/(j e(j))), e descending. On average a share α of
-/// rejected hypotheses is false, under any dependence. Wang and Ramdas, J. R. Stat. Soc. B 2022.
+/// e-BH, from logarithms of e-values: p_adj(k) = min over j ≥ k of min(1, m/(j e(j))), e descending. On average, at most
+/// a share α of the rejected hypotheses is false, under any dependence. Wang and Ramdas, J. R. Stat. Soc. B 2022.
 pub fn e_bh(ln_e: &[f64]) -> Vec<f64> {
     let m = ln_e.len() as f64;
     let falling: Vec<f64> = ln_e.iter().map(|ln_e| -ln_e).collect();
