@@ -258,6 +258,7 @@ impl Batch {
     }
 
     /// The first reason for which an event from `start` on is invalid.
+    #[inline]
     pub fn first_reason(&self, start: usize) -> Option<Reason> {
         self.events[start..].iter().find_map(|event| match event.body {
             Body::Invalid(reason, _) => Some(reason),

@@ -68,16 +68,26 @@ impl SchemaReader {
         }
     }
 
-    /// Finds the payload of a record, and its schema.
+    /// Returns whether a record is JSON without framing, as most are: its bytes are decoded as they are.
     #[inline]
+    pub fn is_plain_json(&self, record: &[u8]) -> bool {
+        match (self.topic.format, self.topic.framing) {
+            // No other format or framing begins with these bytes.
+            (Format::Json, Framing::Detect) => record.first().is_none_or(|first| starts_text(*first)),
+            (Format::Json, Framing::None) => true,
+            _ => false,
+        }
+    }
+
+    /// Finds the payload of a record, and its schema.
     pub fn locate<'a>(&'a mut self, record: &'a [u8], headers: &'a dyn Headers) -> Located<'a> {
+        if self.is_plain_json(record) {
+            return Located::Record(record.into());
+        }
         match (self.topic.format, self.topic.framing, record.first()) {
             // No JSON begins with these bytes.
             (Format::Json, Framing::Detect, Some(0 | 3)) => self.framed_json(record, headers),
-            (Format::Json, Framing::Detect, Some(first)) if !starts_text(*first) => {
-                self.binary(record, headers)
-            }
-            (Format::Json, Framing::Detect | Framing::None, _) => Located::Record(record.into()),
+            (Format::Json, Framing::Detect, _) => self.binary(record, headers),
             (Format::Json, ..) => self.framed_json(record, headers),
             (Format::Avro | Format::Protobuf, ..) => self.with_schema(record, headers),
         }

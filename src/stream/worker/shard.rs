@@ -194,18 +194,19 @@ impl RecordReader {
                 continue;
             }
             let start = self.batch.events.len();
-            let located = record
-                .payload
-                .map(|payload| self.schemas[side as usize].locate(payload, record.headers));
+            let reader = &mut self.schemas[side as usize];
             let batch = &mut self.batch;
-            match located {
-                None => self.decoder.decode(None, topic_kind, at, batch),
-                Some(Located::Record(raw)) => self.decoder.decode_raw(raw, topic_kind, at, batch),
-                Some(Located::Invalid(reason)) => {
-                    batch.events.push(Event::new(at, Body::Invalid(reason, None)));
-                }
-                Some(Located::Ignored) => batch.events.push(Event::new(at, Body::Ignored)),
-                Some(Located::Awaits(schema)) => return Some((n_read, schema)),
+            match record.payload.filter(|payload| !reader.is_plain_json(payload)) {
+                // Also a tombstone.
+                None => self.decoder.decode(record.payload, topic_kind, at, batch),
+                Some(payload) => match reader.locate(payload, record.headers) {
+                    Located::Record(raw) => self.decoder.decode_raw(raw, topic_kind, at, batch),
+                    Located::Invalid(reason) => {
+                        batch.events.push(Event::new(at, Body::Invalid(reason, None)));
+                    }
+                    Located::Ignored => batch.events.push(Event::new(at, Body::Ignored)),
+                    Located::Awaits(schema) => return Some((n_read, schema)),
+                },
             }
             // One unreadable event is enough to report the whole record.
             if let Some(reason) = self.batch.first_reason(start) {
