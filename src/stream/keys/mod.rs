@@ -12,7 +12,7 @@ use std::collections::{HashSet, VecDeque};
 use std::num::NonZeroU32;
 
 pub use self::finding::{KeyFinding, findings};
-pub use self::partitioner::{Partitioner, Partitioners, murmur2, murmur2_partition, partition_of_murmur2};
+pub use self::partitioner::{Partitioner, Partitioners, murmur2, murmur2_partition};
 pub use self::verdict::PartitionerVerdict;
 
 /// Number of first records of a topic that are all sampled. Of later ones, one in [`STRIDE`] is.

@@ -209,7 +209,7 @@ pub fn murmur2_partition(key: &[u8], n_partitions: NonZeroU32) -> u32 {
 }
 
 /// Returns the partition of a key with this hash.
-pub fn partition_of_murmur2(hash: i32, n_partitions: NonZeroU32) -> u32 {
+fn partition_of_murmur2(hash: i32, n_partitions: NonZeroU32) -> u32 {
     // Java clears the sign bit instead of taking the absolute value, which would overflow for the lowest hash.
     (hash as u32 & 0x7fff_ffff) % n_partitions
 }
