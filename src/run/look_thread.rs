@@ -97,7 +97,7 @@ pub fn start(
         channels.news = Some(news);
         thread.spawn(move || taker.run(&reported))
     };
-    thread.context("start the thread that takes looks")?;
+    thread.context("start the thread that makes analyses")?;
     Ok(channels)
 }
 
@@ -259,7 +259,10 @@ impl Following {
                 let error = error.to_string();
                 // The same error is logged once per pair, not for each state.
                 if self.unread.get(&pair) != Some(&error) {
-                    warn!(pair, "looks at experiments cannot resume from its state: {error}");
+                    warn!(
+                        pair,
+                        "analyses of experiments cannot resume from its state: {error}"
+                    );
                     self.unread.insert(pair, error);
                 }
             }

@@ -89,7 +89,7 @@ impl Overview {
     pub fn check(&self) -> anyhow::Result<()> {
         if self.looks.as_ref().is_some_and(|looks| looks.has_reader_left()) {
             anyhow::bail!(
-                "the thread that takes looks has stopped, which is a bug in abgauge: its log has the reason"
+                "the thread that makes analyses has stopped, which is a bug in abgauge: its log has the reason"
             );
         }
         if self.thread.as_ref().is_some_and(Global::has_ended) {

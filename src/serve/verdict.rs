@@ -167,7 +167,7 @@ fn compared<'a>(
     let compared = look.and_then(|look| Some((look.as_ref(), look.comparison.as_ref()?)));
     compared.ok_or_else(|| {
         unknown_yet(format!(
-            "no look at experiment `{}` has been taken yet: its first lists must have settled, and looks are ten minutes apart",
+            "there is no analysis of experiment `{}` yet: its first lists must be final, and analyses are ten minutes apart",
             visible(name)
         ))
     })

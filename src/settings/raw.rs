@@ -304,7 +304,7 @@ section! {
         views: Option<List<String>> => [
             OneOf(|| View::BOTH.iter().map(|view| view.name()).collect()),
             NotEmpty,
-            Because("live in the shortest window, settled in longer ones, both in total"),
+            Because("live in the shortest window, final in longer ones, both since start"),
         ],
         /// `None`: no metrics.
         numerators: Option<List<String>> => [OneOf(|| names(&metric_names()))],

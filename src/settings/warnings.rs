@@ -58,7 +58,7 @@ impl Config {
         }
         if join.same_list_ms > join.attribution_ms {
             warnings.push(format!(
-                "join.same_list ({}) is longer than join.attribution ({}): lists settle later by that time, and stay in memory as long",
+                "join.same_list ({}) is longer than join.attribution ({}): lists become final later by that time, and stay in memory as long",
                 display_ms(join.same_list_ms),
                 display_ms(join.attribution_ms)
             ));
@@ -97,7 +97,7 @@ impl Config {
         let next = |ms: i64, step_ms: i64| time((ms.div_euclid(step_ms) + 1) * step_ms);
         let of_start = |name: &str, ms: i64| {
             format!(
-                "experiments.{name}.start ({}) lies inside a slot, but lists are counted by slot (join.slot, {}): its total starts with the next slot, at {}",
+                "experiments.{name}.start ({}) lies inside a slot, but lists are counted by slot (join.slot, {}): it starts with the next slot, at {}",
                 time(ms),
                 display_ms(slot_ms),
                 next(ms, slot_ms)
@@ -105,7 +105,7 @@ impl Config {
         };
         let of_epoch = |name: &str, ms: i64| {
             format!(
-                "experiments.{name}.epochs ({}) lies between two looks, which are {} apart: its epoch starts with the next look, at {}",
+                "experiments.{name}.epochs ({}) lies between two analyses, which are {} apart: its epoch starts with the next analysis, at {}",
                 time(ms),
                 display_ms(look_ms),
                 next(ms, look_ms)

@@ -140,7 +140,7 @@ impl fmt::Display for MemoryBounds {
         if self.unsealed > 0 {
             writeln!(
                 f,
-                "{} MiB of settled data that waits to be stored (limits.max_state / 8)",
+                "{} MiB of final counts that wait to be stored (limits.max_state / 8)",
                 mib(self.unsealed)
             )?;
         }
@@ -253,7 +253,7 @@ mod tests {
         let [none, stored] = [vec![size], vec![size, ("STATE__TOPIC", "kept")]].map(|with| bounds(&with, 1));
         assert_eq!([none.unsealed, stored.unsealed], [0, 128 << 20]);
         assert_eq!(stored.fixed() - none.fixed(), 128 << 20);
-        let line = "\n128 MiB of settled data that waits to be stored (limits.max_state / 8)\n";
+        let line = "\n128 MiB of final counts that wait to be stored (limits.max_state / 8)\n";
         let [without, with] = [none, stored].map(|bounds| bounds.to_string());
         assert!(
             with.contains(line) && !without.contains("waits to be stored"),

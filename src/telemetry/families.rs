@@ -53,9 +53,9 @@ families! {
     open_transaction_since: GaugeVec = "abgauge_open_transaction_since_timestamp_seconds" ["topic", "partition"]
         "Time since which an open transaction has been blocking a partition.";
     settle_delay: OptionalGauge = "abgauge_settle_delay_seconds" []
-        "How far settling is behind attribution + lateness, in event time, for the slowest pair.";
+        "Event time by which lists become final later than attribution + lateness, for the slowest pair.";
     frontier: GaugeVec = "abgauge_frontier_timestamp_seconds" ["partition", "scope"]
-        "Event time before which everything is settled; in the scope global, settled and stored.";
+        "Event time before which everything is final; in the scope global, final and stored.";
     global_behind: OptionalGauge = "abgauge_global_behind_seconds" []
         "Seconds since the state topic was last read to its end, for the slowest partition.";
     open_lists: IntGauge = "abgauge_open_lists" []
@@ -73,7 +73,7 @@ families! {
     catalog_reload_failed: OptionalGauge = "abgauge_catalog_reload_failed" []
         "1 if the last catalogue reload failed and the previous catalogue is still in use, else 0.";
     since: OptionalGauge = "abgauge_since_timestamp_seconds" []
-        "Event time at which the window total begins.";
+        "Event time at which the window since start (total) begins.";
     exact: IntGauge = "abgauge_exact" []
         "1 until a record is shed or skipped, a sum overflows, or too many tallies wait ahead of time; then 0: the numbers are no longer exact.";
     http_certificate_expiry: OptionalGauge = "abgauge_http_certificate_expiry_timestamp_seconds" []

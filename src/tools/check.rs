@@ -189,7 +189,7 @@ fn series(config: &Config) -> Finding {
     let of_arm = SeriesOfArm::of(config);
     let parts = [
         (of_arm.own, "of its own partitions"),
-        (of_arm.looks, "of the looks at its experiment"),
+        (of_arm.looks, "of the analyses of its experiment"),
         (of_arm.global, "of all partitions ([global])"),
     ];
     let parts = parts.iter().filter(|(n, _)| *n > 0);

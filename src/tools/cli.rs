@@ -32,7 +32,7 @@ use crate::tools::simulate::EVENT_TIMES_MS;
 /// Live ranking metrics of experiment arms, from Kafka to Prometheus
 ///
 /// abgauge reads served recommendations and clicks from Kafka, joins each click to the list that it came from, and
-/// keeps ranking metrics per experiment arm as Prometheus gauges, live and settled.
+/// keeps ranking metrics per experiment arm as Prometheus gauges, live and final.
 #[derive(Debug, Parser)]
 #[command(
     version,
@@ -91,7 +91,7 @@ pub enum Command {
     /// every week (strict). Name future arms in --shares: an arm that is not in the files yet is assumed to vary like the control.
     /// Weeks are whole, because weekdays differ.
     ///
-    /// With --from, the estimate uses a running daemon's looks at every experiment with a control.
+    /// With --from, the estimate uses a running daemon's analyses of every experiment with a control.
     #[command(
         after_long_help = offline::PLAN_EXAMPLES,
         override_usage = "abgauge plan [OPTIONS] --compare <CONTROL> --primary <METRIC,…> <FILE>...\n       abgauge plan [OPTIONS] --from <URL>",

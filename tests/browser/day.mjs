@@ -20,23 +20,23 @@ await withPage(url, { viewport: { width: 1280, height: 800 } }, async (page, obj
   assert.equal(await tile("newest list").locator("dd").innerText(), "–");
   await page.goto(`${url}#view=both`);
 
-  // The first lists appear by themselves. Nothing is settled yet: it says from when on.
+  // The first lists appear by themselves. Nothing is final yet: it says from when on.
   console.log("begin");
   const lists = (arm) => locate("bases", { experiment: "first", arm, view: "live" }).getAttribute("data-lists").then(Number);
   await page.waitForSelector('[data-testid=arm][data-arm="v 2"]', PATIENCE);
   assert.equal(await locate("empty").isVisible(), false);
   assert.deepEqual(await all("arm", "data-arm"), ["v 1", "v 2"], "the control that is set comes first");
-  assert.match(await locate("bases", { experiment: "first", arm: "v 2", view: "settled" }).innerText(), /settles from (\d{4}-\d\d-\d\d )?\d\d:\d\d/);
+  assert.match(await locate("bases", { experiment: "first", arm: "v 2", view: "settled" }).innerText(), /final from (\d{4}-\d\d-\d\d )?\d\d:\d\d/);
   const sentence = () => locate("experiment", { experiment: "first" }).locator("[data-testid=sentence]").innerText();
-  assert.match(await sentence(), /^too early: no list has settled yet; the first will in about (32|31|30) min of event time$/);
+  assert.match(await sentence(), /^too early: no list is final yet; the first will be in about (32|31|30) min of event time$/);
   const settling = locate("settling").first();
-  assert.match(await settling.innerText(), /^Nothing has settled yet\. Settled numbers start at (\d{4}-\d\d-\d\d )?\d\d:\d\d, when the first lists can get no more clicks: \d+% of the way\./);
+  assert.match(await settling.innerText(), /^Nothing is final yet\. Final numbers start at (\d{4}-\d\d-\d\d )?\d\d:\d\d, when the first lists can get no more clicks: \d+% of the way\./);
   const { begin, share, end: liveEnd } = await settling.evaluate((node) => {
     const progress = node.querySelector("progress");
     return { begin: Number(progress.dataset.begin), share: progress.value, end: Number(document.querySelector("[data-testid=live-end]").dataset.value) };
   });
   assert.ok(begin > liveEnd && begin - liveEnd <= 32 * 60_000 && share >= 0 && share < 0.5, `at ${begin}, ${share} of the way at ${liveEnd}`);
-  await checkAccessibility(page, "nothing settled");
+  await checkAccessibility(page, "nothing final");
 
   // They go on, over the stream.
   const before = await lists("v 2");

@@ -23,7 +23,7 @@ await withPage(url, options, async (page, objections) => {
   await reaches("ready");
   const heldIn = (experiment) => words(locate("experiment", { experiment }).locator("[data-testid=held]"));
   for (const experiment of ["ranker", "wording"])
-    await pollUntil(() => heldIn(experiment), (said) => said === "No analysis has been made yet: the first one follows once lists have settled. Partition 3 is furthest behind.");
+    await pollUntil(() => heldIn(experiment), (said) => said === "No analysis has been made yet: the first one follows once the first lists are final. Partition 3 is furthest behind.");
   assert.equal(await locate("as-of").first().isVisible(), false);
   assert.equal(await locate("own").count(), 0);
   // The description is text, whatever it contains, and only a demo is marked as one.
@@ -32,7 +32,7 @@ await withPage(url, options, async (page, objections) => {
   assert.equal(await locate("demo").isVisible(), false);
   assert.equal(await locate("comparison").count(), 0);
   const said = (experiment) => words(locate("experiment", { experiment }).locator("[data-testid=verdict]"));
-  assert.match(await said("ranker"), /^Collecting too early: lists have settled, and the first analysis comes/);
+  assert.match(await said("ranker"), /^Collecting too early: the first lists are final, and the first analysis comes/);
   // The primary metric is at 5, and so is what is shown first; the guardrail is over the whole list.
   assert.deepEqual([...new Set(await all("value", "data-key"))], ["mrr@5", "hit_rate@5", "ctr@5"]);
   await pick("k", "whole");
@@ -43,7 +43,7 @@ await withPage(url, options, async (page, objections) => {
   await locate("comparison").first().waitFor(PATIENCE);
   assert.deepEqual(await all("comparison", "data-arm"), ["base", hostile, "blend", "neural", "shadow"]);
   assert.equal(await words(locate("compared").first().locator("caption")), "Compared with base");
-  assert.equal(await words(locate("as-of").first()), "All lists from 2025-11-11 19:20 to 2025-11-19 23:30 that no click can change any more (settled). The sentence, the lifts (95% intervals) and the settled values are as of then.");
+  assert.equal(await words(locate("as-of").first()), "All lists from 2025-11-11 19:20 to 2025-11-19 23:30 that no click can change any more (final). The sentence, the lifts (95% intervals) and the final values are as of then.");
   const mismatch = `Invalid do not trust this: users are split 23:31:23:23, but 25:25:25:25 was planned (base : ${hostile} : blend : neural)`;
   assert.equal(await said("ranker"), mismatch);
   assert.deepEqual(await locate("experiment", { experiment: "ranker" }).locator("[data-testid=sentence] bdi").allInnerTexts(), ["base", hostile, "blend", "neural"]);

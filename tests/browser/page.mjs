@@ -160,7 +160,7 @@ await withPage(url, options, async (page, objections) => {
   const notes = () => hands(colleague).locate("notes").locator("li").allInnerTexts();
   await colleague.goto(`${url}#window=7d&view=sideways&difference=none&experiment=gone&page=9&windw=1h`);
   await pollUntil(notes, (said) => said.length === 6);
-  for (const [i, part] of ["window “7d” here: total is", "view “sideways” here: settled is", "difference “none” here: relative is", "“windw” is not a parameter", "experiment “gone”: all are", "page 9 here: page 1 is"].entries())
+  for (const [i, part] of ["window “7d” here: since start is shown. It can be 5m, 1h, 24h, total (since start).", "view “sideways” here: final is shown. It can be settled (final), both, live.", "difference “none” here: relative is", "“windw” is not a parameter", "experiment “gone”: all are", "page 9 here: page 1 is"].entries())
     assert.ok((await notes())[i].includes(part), (await notes()).join("\n"));
   await checkAccessibility(colleague, "an address of things that are not there");
   await colleague.locator("#notes button").click();
@@ -220,7 +220,7 @@ await withPage(url, options, async (page, objections) => {
   await checkAccessibility(page, "operations on a phone");
   await page.setViewportSize(options.viewport);
   const tiles = await page.locator("#tiles dt").allInnerTexts();
-  for (const name of ["lag", "settle delay", "open lists", "clicks waiting", "memory", "partitions", "unmatched clicks"])
+  for (const name of ["lag", "delay of final lists", "open lists", "clicks waiting", "memory", "partitions", "unmatched clicks"])
     assert.ok(tiles.includes(name), `${name}: ${tiles}`);
   assert.equal(await page.locator('[data-tile="partitions"] dd').innerText(), "8");
   await shows.first().click();
@@ -329,7 +329,7 @@ await withPage(url, options, async (page, objections) => {
       assert.ok(isFirst, name);
       assert.match(sentence[0], /CTR@10 [+−±][\d.]+% \([+−±][\d.]+% to [+−±][\d.]+%\), [\d.]+% against [\d.]+%, [\d,]+ (against [\d,]+ users|users each), traffic split OK \(p = [\d.]+\)/);
       for (const [, , text] of lifts) assert.match(text, /^[+−±][\d.]+% \([+−±][\d.]+% to [+−±][\d.]+%\)$/);
-      assert.match(asOf, /^All lists from \d{4}-\d\d-\d\d \d\d:\d\d to \d{4}-.* that no click can change any more \(settled\)\./);
+      assert.match(asOf, /^All lists from \d{4}-\d\d-\d\d \d\d:\d\d to \d{4}-.* that no click can change any more \(final\)\./);
     }
     // The badges of several experiments are at the top, and lead to their sentences.
     const names = said.map(({ name }) => name);

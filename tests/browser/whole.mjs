@@ -26,7 +26,7 @@ await withPage(url, { viewport: { width: 1280, height: 800 } }, async (page, obj
   await pollUntil(() => lists("live"), (n) => n !== nLists);
   assert.equal(hash().scope, "global");
   assert.equal(await lists("settled"), nLists);
-  assert.match(await locate("whole").innerText(), /^The view of all partitions has settled numbers only, as stored .+ ago\. Each instance shows its own live numbers\.$/);
+  assert.match(await locate("whole").innerText(), /^The view of all partitions has final numbers only, as stored .+ ago\. Each instance shows its own live numbers\.$/);
   await checkWidth(page);
   await checkAccessibility(page, "all partitions");
   await page.goBack();

@@ -69,7 +69,7 @@ fn a_span_caused_by_a_wrong_timestamp_is_refused() {
         (MIDNIGHT_MS + 9_000 * DAY_MS, "its lists would span 9000 days"),
         (
             MIDNIGHT_MS + DAY_MS,
-            "its earlier look does not lie between its start and its last look",
+            "its earlier analysis does not lie between its start and its latest analysis",
         ),
     ] {
         let mut experiment = ranker();
@@ -228,7 +228,7 @@ fn experiments_without_a_forecast_give_the_reason() {
         (
             "early",
             without(&|it| it["looks"] = json!({"as_of": null, "given_up": false})),
-            "no look has been taken yet",
+            "there is no analysis yet",
         ),
         (
             "free",

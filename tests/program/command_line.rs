@@ -313,7 +313,7 @@ fn a_start_inside_a_slot_is_noted_with_the_effective_time() {
     let text = "[kafka]\nbrokers = \"kafka:9092\"\n[experiments.ranker]\nstart = \"2026-01-31T09:00:02Z\"\n\
                 [experiments.page]\nstart = \"2026-01-31T09:00:05Z\"\n";
     let reported = quietly(&["check", "--config", &file(&dir, "abgauge.toml", text)]);
-    let note = "note     experiments.ranker.start (2026-01-31T09:00:02Z) lies inside a slot, but lists are counted by slot (join.slot, 5s): its total starts with the next slot, at 2026-01-31T09:00:05Z\n";
+    let note = "note     experiments.ranker.start (2026-01-31T09:00:02Z) lies inside a slot, but lists are counted by slot (join.slot, 5s): it starts with the next slot, at 2026-01-31T09:00:05Z\n";
     assert!(reported.contains(note), "{reported}");
     assert!(!reported.contains("experiments.page"), "{reported}");
 }
@@ -339,7 +339,7 @@ fn doubtful_experiments_cause_warnings_and_impossible_ones_are_refused() {
     assert_eq!(ran.code, Some(78), "{}", ran.stdout);
     let reported = ran.stderr.replace("\n  │ ", " ");
     for part in [
-        "experiments.ranker.planned_days: plans one look",
+        "experiments.ranker.planned_days: plans one analysis",
         "differ more than fourfold",
         ":6:16]",
         "leave it out",

@@ -254,6 +254,13 @@ fn every_family_is_listed_and_every_query_and_rule_returns_data() {
         cuts.contains(&of("(whole list)", "()")) && cuts.contains(&of("5", "5")),
         "{cuts:?}"
     );
+    let windows = options(&prometheus, "window");
+    assert!(
+        windows.contains(&of("since start", "total")) && windows.contains(&of("1h", "1h")),
+        "{windows:?}"
+    );
+    let views = options(&prometheus, "view");
+    assert!(views.contains(&of("final", "settled")), "{views:?}");
     let profiles: BTreeSet<_> = options(&prometheus, "profile").into_iter().collect();
     let further = busy::PROFILES[1];
     assert_eq!(profiles, [of("(first)", FIRST), of(further, FURTHER)].into());

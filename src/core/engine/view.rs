@@ -18,4 +18,12 @@ impl View {
             View::Settled => "settled",
         }
     }
+
+    /// Returns the word for it in text that people read.
+    pub fn word(self) -> &'static str {
+        match self {
+            View::Live => "live",
+            View::Settled => "final",
+        }
+    }
 }

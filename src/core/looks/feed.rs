@@ -60,7 +60,7 @@ impl fmt::Display for FeedError {
         match self {
             FeedError::Ledger(error) => write!(f, "cannot read its ledger: {error}"),
             FeedError::Looks(error) => {
-                write!(f, "cannot read the stored looks at experiments: {error}")
+                write!(f, "cannot read the stored analyses of experiments: {error}")
             }
         }
     }

@@ -138,7 +138,7 @@ impl fmt::Display for AsOfError {
         match self {
             AsOfError::Version => f.write_str("it has a version that this program cannot read"),
             AsOfError::Malformed(error) => error.fmt(f),
-            AsOfError::Look => f.write_str("its user sums and its sequences belong to different looks"),
+            AsOfError::Look => f.write_str("its user sums and its sequences belong to different analyses"),
         }
     }
 }

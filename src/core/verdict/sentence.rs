@@ -102,14 +102,14 @@ pub fn waiting(has_settled: bool, settles_in_ms: Option<i64>, settle_after_ms: i
     let headline = Headline::new(Badge::Waiting, None);
     match settles_in_ms {
         _ if has_settled => headline.text(
-            "too early: lists have settled, and the first analysis comes within ten minutes of event time",
+            "too early: the first lists are final, and the first analysis comes within ten minutes of event time",
         ),
         Some(ms) if ms > 0 => headline.text(format!(
-            "too early: no list has settled yet; the first will in about {} of event time",
+            "too early: no list is final yet; the first will be in about {} of event time",
             write::span(ms)
         )),
         _ => headline.text(format!(
-            "too early: no list has settled yet; each settles {} after it was served",
+            "too early: no list is final yet; each becomes final {} after it was served",
             write::span(settle_after_ms)
         )),
     }
@@ -258,7 +258,7 @@ impl<'a> ComparedLook<'a> {
             .is_none_or(|size| size.lists == 0.0)
         {
             let headline = headline
-                .text("nothing to compare: there is no settled list of ")
+                .text("nothing to compare: there is no final list of ")
                 .name(self.control());
             return Some(headline.text(", with which the others are compared"));
         }
@@ -267,7 +267,7 @@ impl<'a> ComparedLook<'a> {
             let headline = headline
                 .text("nothing to compare: no arm other than ")
                 .name(self.control());
-            return Some(headline.text(" has a share of the users and a settled list"));
+            return Some(headline.text(" has a share of the users and a final list"));
         }
         None
     }

@@ -84,7 +84,7 @@ impl Scene {
     }
 
     fn header(&self, experiment: &str, width: usize) -> String {
-        let mut header = format!("{experiment:<width$}{:>9}{:>8}", "settled", "clicks");
+        let mut header = format!("{experiment:<width$}{:>9}{:>8}", View::Settled.word(), "clicks");
         for column in &self.columns {
             let key = column.key();
             header += &format!("{key:>0$}{1:>7}", value_width(column), "true");
@@ -144,7 +144,7 @@ impl Scene {
             lists.max().unwrap_or(0)
         };
         let mut line = format!(
-            "{}  {}  {} lists, {} of them settled  {}",
+            "{}  {}  {} lists, {} of them final  {}",
             self.clock_face(elapsed),
             event_time(snapshot),
             lists(View::Live),
@@ -190,7 +190,7 @@ pub fn introduction(options: &DemoOptions, address: SocketAddr) -> String {
     format!(
         "\n  live page  {}\n  metrics    {}\n\n\
          Simulated traffic of {}, {} times as fast as the clock.\n\
-         Below: the result of each experiment, as on the page; settled lists (no click can\n\
+         Below: the result of each experiment, as on the page; final lists (no click can\n\
          change them any more), measured next to true; then the lift of each arm over the\n\
          control, its 95% interval, and the true lift.\n",
         style(format!("http://{address}/")).underlined(),

@@ -73,7 +73,7 @@ const INTERVALS: &[LookFamily<Interval>] = &[
         row: Series::gauge(
             "abgauge_ci_lower",
             IN_WINDOW_BY_METRIC,
-            "Lower end of the interval of an arm's metric, in the metric's unit, by user buckets. Valid for a single look, not for repeated looks.",
+            "Lower end of the interval of an arm's metric, in the metric's unit, by user buckets. Valid for a single analysis, not for repeated ones.",
         ),
         number: |interval| Some(Number::Float(interval.lower)),
     },
@@ -81,7 +81,7 @@ const INTERVALS: &[LookFamily<Interval>] = &[
         row: Series::gauge(
             "abgauge_ci_upper",
             IN_WINDOW_BY_METRIC,
-            "Upper end of the interval of an arm's metric, in the metric's unit, by user buckets. Valid for a single look, not for repeated looks.",
+            "Upper end of the interval of an arm's metric, in the metric's unit, by user buckets. Valid for a single analysis, not for repeated ones.",
         ),
         number: |interval| Some(Number::Float(interval.upper)),
     },
@@ -100,7 +100,7 @@ const OF_METRICS: &[LookFamily<MetricReport>] = &[
         row: Series::gauge(
             "abgauge_lift_lower",
             OF_METRIC,
-            "Lower end of the interval of abgauge_lift. Valid under repeated looks.",
+            "Lower end of the interval of abgauge_lift. Valid under repeated analyses.",
         ),
         number: |metric| metric.interval.map(|interval| Number::Float(interval.lower)),
     },
@@ -108,7 +108,7 @@ const OF_METRICS: &[LookFamily<MetricReport>] = &[
         row: Series::gauge(
             "abgauge_lift_upper",
             OF_METRIC,
-            "Upper end of the interval of abgauge_lift. Valid under repeated looks.",
+            "Upper end of the interval of abgauge_lift. Valid under repeated analyses.",
         ),
         number: |metric| metric.interval.map(|interval| Number::Float(interval.upper)),
     },
@@ -116,7 +116,7 @@ const OF_METRICS: &[LookFamily<MetricReport>] = &[
         row: Series::gauge(
             "abgauge_p_value",
             OF_METRIC,
-            "p-value of no difference from the control, over all looks so far, corrected for the number of metrics and arms. For metrics that do not decide, it comes from the last look, and is valid only if you read it at a single look.",
+            "p-value of no difference from the control, over all analyses so far, corrected for the number of metrics and arms. For metrics that do not decide, it comes from the latest analysis, and is valid only if you read it once.",
         ),
         number: |metric| metric.p_adjusted.map(Number::Float),
     },
@@ -124,7 +124,7 @@ const OF_METRICS: &[LookFamily<MetricReport>] = &[
         row: Series::gauge(
             "abgauge_harm_p_value",
             OF_METRIC,
-            "p-value of being no worse than the control, corrected for repeated looks but not for the number of metrics.",
+            "p-value of being no worse than the control, corrected for repeated analyses but not for the number of metrics.",
         ),
         number: |metric| metric.p_harm.map(Number::Float),
     },
@@ -152,7 +152,7 @@ const OF_DECISIONS: &[LookFamily<MetricReport>] = &[
         row: Series::gauge(
             "abgauge_decision_lift",
             OF_METRIC,
-            "abgauge_lift at the latest decision look, for metrics that decide. It stays until a later look decides. Absent while a check fails (invalid) or the state is harm.",
+            "abgauge_lift at the latest decision analysis, for metrics that decide. It stays until a later one decides. Absent while a check fails (invalid) or the state is harm.",
         ),
         number: |metric| Some(Number::Float(metric.decision?.metric.lift?)),
     },
@@ -160,7 +160,7 @@ const OF_DECISIONS: &[LookFamily<MetricReport>] = &[
         row: Series::gauge(
             "abgauge_decision_lift_lower",
             OF_METRIC,
-            "Lower end of the decision interval of abgauge_decision_lift, at 1 - alpha times the share of its look, not corrected for metrics and arms.",
+            "Lower end of the decision interval of abgauge_decision_lift, at 1 - alpha times the share of its analysis, not corrected for metrics and arms.",
         ),
         number: |metric| Some(Number::Float(metric.decision?.metric.interval?.lower)),
     },
@@ -168,7 +168,7 @@ const OF_DECISIONS: &[LookFamily<MetricReport>] = &[
         row: Series::gauge(
             "abgauge_decision_lift_upper",
             OF_METRIC,
-            "Upper end of the decision interval of abgauge_decision_lift, at 1 - alpha times the share of its look, not corrected for metrics and arms.",
+            "Upper end of the decision interval of abgauge_decision_lift, at 1 - alpha times the share of its analysis, not corrected for metrics and arms.",
         ),
         number: |metric| Some(Number::Float(metric.decision?.metric.interval?.upper)),
     },
@@ -176,7 +176,7 @@ const OF_DECISIONS: &[LookFamily<MetricReport>] = &[
         row: Series::gauge(
             "abgauge_decision_p_value",
             OF_METRIC,
-            "p-value of no difference at the latest decision look, corrected for decision looks, metrics and arms. Absent while a check fails (invalid) or the state is harm.",
+            "p-value of no difference at the latest decision analysis, corrected for decision analyses, metrics and arms. Absent while a check fails (invalid) or the state is harm.",
         ),
         number: |metric| Some(Number::Float(metric.decision?.metric.p_adjusted)),
     },
@@ -195,7 +195,7 @@ const OF_ARMS: &[LookFamily<ArmReport>] = &[
         row: Series::gauge(
             "abgauge_list_ratio_p_value",
             OF_ARM,
-            "p-value of as many lists per assigned user as in the control, corrected for repeated looks.",
+            "p-value of as many lists per assigned user as in the control, corrected for repeated analyses.",
         ),
         number: |arm| arm.list_ratio.map(|ratio| Number::Float(ratio.p)),
     },
@@ -217,7 +217,7 @@ const OF_EXPERIMENTS: &[LookFamily<ComparisonReport>] = &[
         row: Series::gauge(
             "abgauge_srm_p_value",
             OF_EXPERIMENT,
-            "p-value of users being split as expected (sample ratio), corrected for repeated looks.",
+            "p-value of users being split as expected (sample ratio), corrected for repeated analyses.",
         ),
         number: |report| report.srm_p.map(Number::Float),
     },
@@ -243,12 +243,12 @@ const USERS: Series = Series::gauge(
 const WITHOUT_USER: Series = Series::gauge(
     "abgauge_lists_without_user_ratio",
     OF_ARM,
-    "Share of an arm's settled lists since the experiment's start that have no user, from 0 to 1. Above 0.2 comparisons are invalid.",
+    "Share of an arm's final lists since the experiment's start that have no user, from 0 to 1. Above 0.2 comparisons are invalid.",
 );
 const TOP_USER: Series = Series::gauge(
     "abgauge_top_user_lists_ratio",
     OF_ARM,
-    "Share of an arm's settled lists since the experiment's start that come from the user with the most, estimated, from 0 to 1.",
+    "Share of an arm's final lists since the experiment's start that come from the user with the most, estimated, from 0 to 1.",
 );
 const DECISION: Series = Series::gauge(
     "abgauge_decision",
@@ -268,7 +268,7 @@ const LOWER_IS_BETTER: Series = Series::gauge(
 const TIMESTAMP: Series = Series::gauge(
     "abgauge_look_timestamp_seconds",
     &[],
-    "Event time of the last look: intervals, comparisons and decisions date from it.",
+    "Event time of the latest analysis: intervals, comparisons and decisions date from it.",
 );
 
 const OF_EXPERIMENT: &[&str] = &["experiment"];

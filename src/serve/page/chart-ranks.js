@@ -10,7 +10,7 @@ export function drawRanks(figure, { ranks = [], arms: all, window }, colourOf) {
   const arms = all.filter((arm) => arm.by_rank?.some((it) => it !== null)).map((arm) => ({ ...arm, colour: colourOf(arm.name) }));
   figure.hidden = ranks.length === 0 || arms.length === 0;
   if (figure.hidden) return;
-  text($("caption .of", figure), `of settled lists, in the last ${window}`);
+  text($("caption .of", figure), `of final lists, in the last ${window}`);
   const highest = Math.max(...arms.flatMap((arm) => arm.by_rank)) || 1;
   text($(".scale", figure), `0 to ${percentage(highest, 2)}`);
   keyed($("thead tr", figure), arms, ({ name }) => name, head);

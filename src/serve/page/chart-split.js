@@ -13,7 +13,7 @@ export function drawSplit(figure, { arms: charted, split }, arms, colourOf) {
   figure.hidden = all === 0;
   if (figure.hidden) return;
   text($("caption .unit", figure), unit);
-  text($("caption .of", figure), split === undefined ? "in the window of the table" : "of all settled lists up to the latest analysis");
+  text($("caption .of", figure), split === undefined ? "in the window of the table" : "of all final lists up to the latest analysis");
   figure.classList.toggle("unplanned", planned === 0);
   const hasShare = ({ planned: share }) => planned === 0 || share !== undefined;
   const rows = own.map((arm) => ({ ...arm, seen: hasShare(arm) ? arm.n / all : null, unit, colour: colourOf(arm.name) }));

@@ -270,7 +270,7 @@ class Charts {
     this.#lift.chart.draw({
       ...drawn,
       title: `Lift of ${nameOf(this.#answer.metric)} over the control`,
-      about: `At each analysis, over all lists settled since the start. ${bandOf(drawn.arms, "the lifts compatible with the data", "may be read at any time")} ${everyLook(this.#answer.looks)}`,
+      about: `At each analysis, over all final lists since the start. ${bandOf(drawn.arms, "the lifts compatible with the data", "may be read at any time")} ${everyLook(this.#answer.looks)}`,
       hasTotals: true,
       ...this.#scaleOfLifts(drawn),
     });
@@ -285,7 +285,7 @@ class Charts {
     this.#windows.chart.draw({
       ...drawn,
       title: `Lift of ${nameOf(this.#answer.metric)} in each ${window} alone`,
-      about: `Over the lists settled in the ${window} before each point, and no others. ${bandOf(arms, "the lifts compatible with these lists", "does not decide anything")}`,
+      about: `Over the final lists of the ${window} before each point, and no others. ${bandOf(arms, "the lifts compatible with these lists", "does not decide anything")}`,
       hasTotals: false,
       ...this.#scaleOfLifts(drawn),
     });
@@ -313,7 +313,7 @@ class Charts {
     this.#users.chart.draw({
       x: enrollment.times,
       title: "Users since the start",
-      about: `Users with settled lists at each analysis.${counted.some(({ planned }) => planned !== undefined) ? " Dashed: the arm's planned share of all users." : ""}`,
+      about: `Users with final lists at each analysis.${counted.some(({ planned }) => planned !== undefined) ? " Dashed: the arm's planned share of all users." : ""}`,
       arms: this.#coloured(counted.map((arm) => ({ name: arm.name, values: arm.enrolled, open: planned(arm) }))),
       hasTotals: true,
       hasBands: false,
@@ -359,7 +359,7 @@ function aboutCells({ cell, begins, openFrom }, window) {
 
 function aboutValue({ x: times, arms }) {
   const band = bandOf(arms, "an arm's values compatible with the data at that analysis", "does not describe differences");
-  return `Over all lists settled from the start up to each analysis, from ${moment(times[0])} on. ${band}`;
+  return `Over all final lists from the start up to each analysis, from ${moment(times[0])} on. ${band}`;
 }
 
 /** Explains the bounds, and where they are shown. */

@@ -2,7 +2,7 @@
 
 import { choose, chosen, drawnAs } from "./choice.js";
 import { $, attribute, keyed, note, stamp, text } from "./document.js";
-import { count, idsOf, metricOf, some, span } from "./words.js";
+import { count, idsOf, metricOf, some, span, wordOf } from "./words.js";
 
 /** Pause after which typing counts as finished. */
 const TYPING_MS = 150;
@@ -53,10 +53,10 @@ export function drawControls(answer) {
   const { view, difference } = drawnAs();
   radios("#scopes", "scope", [["own", "this instance"], ["global", "all"]], told.scope);
   $("#scopes").hidden = told.scope === undefined;
-  radios("#windows", "window", windows.map((name) => [name, name]), told.window);
+  radios("#windows", "window", windows.map((name) => [name, wordOf("window", name)]), told.window);
   const cutoffs = [...k.map((k) => [String(k), String(k)]), ["whole", "whole list"]];
   radios("#cutoffs", "k", cutoffs, told.k === null ? "whole" : String(told.k));
-  radios("#views", "view", [["settled", "settled"], ["both", "both"], ["live", "live"]], view);
+  radios("#views", "view", ["settled", "both", "live"].map((value) => [value, wordOf("view", value)]), view);
   radios("#differences", "difference", [["relative", "relative"], ["absolute", "absolute"]], difference);
   radios("#profiles", "profile", profiles.map(({ name }) => [name, name]), told.profile);
   $("#profiles").hidden = profiles.length < 2;
@@ -75,7 +75,7 @@ function ofAll({ withheld, behind_seconds: behind, n_lagging: nLagging, lagging 
   const listed = lagging.map(({ partition, seconds }) => `${partition} (${span(seconds)})`).join(", ");
   const further = nLagging > lagging.length ? ` and ${count(nLagging - lagging.length)} more` : "";
   const lag = nLagging === 0 ? "" : ` Behind the furthest partition: ${listed}${further}.`;
-  return `The view of all partitions has settled numbers only, as stored ${span(behind)} ago. Each instance shows its own live numbers.${lag}`;
+  return `The view of all partitions has final numbers only, as stored ${span(behind)} ago. Each instance shows its own live numbers.${lag}`;
 }
 
 /** Summarizes the choice, for readers who have folded the controls. */
@@ -83,9 +83,9 @@ function inWords({ window, k, profile, metrics, filter, scope }, view, differenc
   const cut = k === null ? "whole list" : `k = ${k}`;
   const by = $("#profiles").hidden ? null : `profile ${profile}`;
   const only = filter === "" ? null : `“${filter}”`;
-  const views = view === "both" ? "both views" : view;
+  const views = view === "both" ? "both views" : wordOf("view", view);
   const whose = scope === "global" ? "all partitions" : null;
-  return [whose, window, cut, views, `${difference} differences`, some(metrics.length, "metric"), by, only].filter(Boolean).join(", ");
+  return [whose, wordOf("window", window), cut, views, `${difference} differences`, some(metrics.length, "metric"), by, only].filter(Boolean).join(", ");
 }
 
 function radios(fieldset, name, values, current) {
@@ -113,7 +113,7 @@ function drawSort(current, metrics, view) {
   const key = current.replace(/^-/, "");
   const views = view === "both" ? ["settled", "live"] : [view];
   const numbers = [...metrics, { id: "lists", name: "lists" }, { id: "clicks", name: "clicks" }];
-  const ofViews = views.flatMap((view) => numbers.map(({ id, name }) => [`${view}.${id}`, `${name}, ${view}`]));
+  const ofViews = views.flatMap((view) => numbers.map(({ id, name }) => [`${view}.${id}`, `${name}, ${wordOf("view", view)}`]));
   const options = [["lift", "lift, lower end"], ["name", "name"], ["last", "newest list"], ...ofViews];
   if (!options.some(([value]) => value === key)) options.push([key, key]);
   const select = $("#sort");

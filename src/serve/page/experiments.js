@@ -13,7 +13,7 @@ import { drawSettling } from "./settling.js";
 import { copyBy } from "./share.js";
 import { drawTrust } from "./trust.js";
 import { drawValue } from "./why.js";
-import { LABELS, STATES, WORDS, count, firstTerm, metricOf, near, percentage, signed, some, span, stateOf, visible } from "./words.js";
+import { LABELS, STATES, WORDS, count, firstTerm, metricOf, near, percentage, signed, some, span, stateOf, visible, wordOf } from "./words.js";
 
 const VIEWS = { both: ["settled", "live"], settled: ["settled"], live: ["live"] };
 const VIEW_NOTES = { live: "every list as soon as it is read", settled: "lists that no click can change any more: compare arms on this" };
@@ -78,7 +78,7 @@ function fits(rem) {
 }
 
 function whyEmpty({ chosen: told, n_arms_in_all: nArms, stream: { ready, records } }) {
-  if (told.scope === "global" && nArms === 0) return "The view of all partitions is empty: no settled list is stored yet, or its numbers are withheld.";
+  if (told.scope === "global" && nArms === 0) return "The view of all partitions is empty: no final list is stored yet, or its numbers are withheld.";
   if (!ready && nArms === 0) return "Not ready yet: numbers appear once abgauge has caught up. The reason is at the top.";
   if (nArms > 0 && told.filter !== "") return `None of the ${some(nArms, "arm")} has “${told.filter}” in its name, nor does any experiment.`;
   const served = Object.values(records ?? {})[0] ?? {};
@@ -307,7 +307,7 @@ function groupHead({ view }) {
   const node = stamp("group");
   node.classList.add(view);
   const name = $("button", node);
-  text(name, view);
+  text(name, wordOf("view", view));
   attribute(name, "data-tip", WORDS[view]);
   text($("small", node), VIEW_NOTES[view]);
   return { node, draw: ({ span }) => attribute(node, "colspan", span) };
@@ -352,6 +352,8 @@ function armRow({ name, experiment }) {
   const node = stamp("arm");
   attribute(node, "data-experiment", experiment);
   attribute(node, "data-arm", name);
+  // A stacked table shows it in front of the row.
+  attribute(node, "data-final", wordOf("view", "settled"));
   text($("bdi", node), visible(name));
   const badge = $(".badge", node);
   attribute(badge, "data-tip", WORDS.control);
@@ -394,7 +396,7 @@ function metricCell(view, { id }, experiment, arm) {
     node,
     draw({ [view]: it, control, isControl, analysis, comparison, scales, metric, context }) {
       const told = it?.values[metric.index];
-      text(label, `${metric.name}${metric.k}, ${view}`);
+      text(label, `${metric.name}${metric.k}, ${wordOf("view", view)}`);
       drawValue(value, { key: metric.id + metric.k, arm, value: told, parts: it?.parts?.[metric.index], profile: context.told.profile, of: it?.isAnalysis ? { comparison, analysis } : undefined });
       attribute(value, "data-value", told);
       attribute(value, "data-key", metric.id + metric.k);
@@ -430,7 +432,7 @@ function basesCell(view, experiment, arm) {
     node,
     draw(arm) {
       const it = arm[view];
-      text($(".label", node), `bases, ${view}`);
+      text($(".label", node), `bases, ${wordOf("view", view)}`);
       const { isAnalysis, users } = it ?? {};
       text($(".lists", node), it ? some(it.lists, "list") : whyAbsent(view, arm));
       text($(".clicks", node), isAnalysis ? (users === undefined ? "" : some(users, "user")) : it ? some(it.clicks, "click") : "");
@@ -448,10 +450,10 @@ function whyAbsent(view, { live, last_list_ms: last, context }) {
   const line = live?.line;
   const first = line?.lists.findIndex((n) => n > 0) ?? -1;
   // The arm may have lists from before the window.
-  if (first === 0 && line.start_ms > (since ?? end)) return "not settled yet";
+  if (first === 0 && line.start_ms > (since ?? end)) return "not final yet";
   // A cell may begin before all events.
   const firstMs = first >= 0 ? Math.max(line.start_ms + first * line.cell_ms, since ?? 0) : last;
-  return `settles from ${near(Math.max(firstMs, settled ?? firstMs) + after, end)}`;
+  return `final from ${near(Math.max(firstMs, settled ?? firstMs) + after, end)}`;
 }
 
 // ---- Lines --------------------------------------------------------------------------------------
@@ -517,7 +519,7 @@ function describeLine(line, cells, metric, settledEnd) {
 }
 
 function aboutLines(scales, { told: { window }, lineWindow, metrics, views }) {
-  const spanned = window === "total" ? `the last ${lineWindow} (total has no time line)` : lineWindow;
+  const spanned = window === "total" ? `the last ${lineWindow} (there is no line for “${wordOf("window", window)}”)` : lineWindow;
   const drawn = metrics.filter(({ index }) => scales[index] !== null);
   if (drawn.length === 0) return `Lines: ${spanned}.`;
   const ranges = drawn.map(({ index, name, text }) => `${name} ${text(scales[index].low)} to ${text(scales[index].high)}`);

@@ -93,13 +93,13 @@ function absoluteOf({ absolute }) {
 export function asOf(looks, { since_ms: since, settled_end_ms: settled }, hasAnalysis) {
   // Looks begin at a cell of ten minutes, and the first list may be later within it.
   if (looks?.as_of != null) {
-    const range = `All lists from ${moment(Math.max(looks.start, since ?? looks.start))} to ${moment(looks.as_of)} that no click can change any more (settled).`;
+    const range = `All lists from ${moment(Math.max(looks.start, since ?? looks.start))} to ${moment(looks.as_of)} that no click can change any more (final).`;
     // The table shows other windows, views and profiles as of now.
-    if (hasAnalysis) return `${range} The sentence, the lifts${atLevel(looks)} and the settled values are as of then.`;
+    if (hasAnalysis) return `${range} The sentence, the lifts${atLevel(looks)} and the final values are as of then.`;
     return `${range} The sentence and the lifts${atLevel(looks)} are as of then; values and counts in the table are current.`;
   }
   if (looks != null || since == null || settled == null || settled < since) return "";
-  return `Settled lists from ${moment(since)} to ${moment(settled)}.`;
+  return `Final lists from ${moment(since)} to ${moment(settled)}.`;
 }
 
 /** Advice to plan the decision, for an experiment that waits for a weekly look. Empty if no look may be planned. */
@@ -126,7 +126,7 @@ function held(looks, stream) {
   if (isGivenUp) return ["No more analyses are made: statistics took more than limits.max_statistics. Raise it, and restart abgauge."];
   const sentences = [];
   const partition = waitsFor === null ? "" : ` Partition ${waitsFor} is furthest behind.`;
-  if (asOf === null) sentences.push(`No analysis has been made yet: the first one follows once lists have settled.${partition}`);
+  if (asOf === null) sentences.push(`No analysis has been made yet: the first one follows once the first lists are final.${partition}`);
   else if (isHeld(looks, stream)) sentences.push(`The next analysis is held back.${partition}`);
   if (noUsers !== null) sentences.push(`${noUsers[0].toUpperCase()}${noUsers.slice(1)}.`);
   return sentences;

@@ -1,4 +1,4 @@
-// Shows the time when numbers of an experiment start to settle, and the progress until then.
+// Shows the time when numbers of an experiment start to be final, and the progress until then.
 
 import { $, attribute, note } from "./document.js";
 import { near, percentage } from "./words.js";
@@ -9,7 +9,7 @@ export function drawSettling(node, { arms, context: { stream, views } }) {
   if (begin === null) return;
   const { live_end_ms: end, settle_after_ms: after } = stream;
   const share = Math.max(0, Math.min(1, 1 - (begin - end) / after));
-  note($("span", node), `Nothing has settled yet. Settled numbers start at ${near(begin, end)}, when the first lists can get no more clicks: ${percentage(share, 0)} of the way.`);
+  note($("span", node), `Nothing is final yet. Final numbers start at ${near(begin, end)}, when the first lists can get no more clicks: ${percentage(share, 0)} of the way.`);
   const progress = $("progress", node);
   progress.value = share;
   attribute(progress, "data-begin", begin);

@@ -20,13 +20,13 @@ export function drawHealth(answer) {
   const tiles = [
     { name: "lag", value: lag == null ? "–" : some(lag, "record"), tip: "Records between the read positions and the ends of the log, all partitions together." },
     {
-      name: "settle delay",
+      name: "delay of final lists",
       value: stream.settle_delay_seconds == null ? "–" : span(Math.max(0, stream.settle_delay_seconds)),
       isMuch: stream.ready && stream.settle_delay_seconds > ABOVE.AbgaugeSettleDelay,
-      tip: `Event time by which settling lags behind attribution + lateness, in the slowest pair of partitions. Near zero when all is well, marked above ${span(ABOVE.AbgaugeSettleDelay)}.`,
+      tip: `Event time by which lists become final later than attribution + lateness, in the slowest pair of partitions. Near zero when all is well, marked above ${span(ABOVE.AbgaugeSettleDelay)}.`,
     },
     newestList(answer),
-    { name: "open lists", value: count(stream.open_lists), tip: "Lists whose attribution window is open: they count in the live view, and not yet in the settled one." },
+    { name: "open lists", value: count(stream.open_lists), tip: "Lists whose attribution window is open: they count in the live view, and not yet in the final one." },
     { name: "clicks waiting", value: count(stream.clicks_waiting), tip: "Clicks whose list has not been read yet." },
     memory(stream),
     { name: "partitions", value: count(nPartitions), tip: "Partitions of the topics that this instance reads." },

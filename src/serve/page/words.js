@@ -49,6 +49,12 @@ export function idsOf({ metrics }) {
   return [...new Set(metrics.map((key) => key.split("@")[0]))];
 }
 
+/** Values of the address and of JSON that the page shows as other words, by parameter. */
+const SHOWN = { view: { settled: "final" }, window: { total: "since start" } };
+
+/** The word for the value of a parameter, which is mostly the value itself. */
+export const wordOf = (parameter, value) => SHOWN[parameter]?.[value] ?? value;
+
 export const WORDS = {
   live: "Every list counts as soon as it is read, so the newest lists still wait for their clicks and values are too low.",
   settled: "Lists whose attribution window has closed: no click can change them any more. Compare arms on this.",
@@ -122,7 +128,7 @@ export const LABELS = {
   "Probably harmful": "By the one-sided test of harm, an arm makes a metric worse. The two-sided interval shown here still includes 0.",
   "No effect": "All lifts are within the smallest effect that matters (mde).",
   Undecided: "Nothing is decided. That does not mean that there is no difference. You may check the lift as often as you like, but if you stop at a lucky moment it will be too high.",
-  Collecting: "There are too few settled lists, users or clicks for any test.",
+  Collecting: "There are too few final lists, users or clicks for any test.",
   Invalid: "A check failed: assignment or logging is broken, and no number can be trusted.",
   "Not compared": "No arm is tested against a control; the sentence says why. A control, and the shares of the users, are set under [experiments.NAME] in the configuration.",
 };
@@ -139,7 +145,7 @@ export const OUTCOMES = {
   late: "Older than the watermark of its partition.",
   future: "Further ahead of its record's timestamp than max_future.",
   invalid: "Could not be read; reasons are in /metrics.",
-  after_settled: "Arrived after its time slot was settled.",
+  after_settled: "Arrived after its time slot became final.",
   late_row: "An item of a list that was already complete.",
   ignored: "Neither a list nor a click.",
   replayed: "Older than the point at which counting started.",

@@ -184,7 +184,7 @@ fn an_unknown_name_is_refused_with_the_known_ones() {
 #[test]
 fn a_verdict_needs_a_look() {
     let exporter = exporter(looks::compared());
-    check_refused(&exporter, "experiment=young", 503, &["no look"]);
+    check_refused(&exporter, "experiment=young", 503, &["there is no analysis"]);
     let alone = ExperimentLook {
         comparison: Some((Settings::new("a"), none_beside_the_control())),
         ..looks::compared()

@@ -13,7 +13,7 @@ use abgauge_core::metrics::{Column, Cut, DEFAULT_PRIMARY, Metric, Ranking};
 use serde::Deserialize;
 
 use super::super::api::window_names;
-use super::super::{Exporter, Scope};
+use super::super::{Exporter, Scope, TOTAL};
 
 /// Number of metrics shown by default.
 const N_FIRST: usize = 3;
@@ -193,13 +193,32 @@ fn known(notes: &mut Vec<String>, what: &str, wanted: Option<&str>, all: &[&str]
     let Some(wanted) = wanted else { return default };
     let place = all.iter().position(|name| *name == wanted);
     place.unwrap_or_else(|| {
-        let (wanted, shown) = (echo(wanted), all[default]);
+        let (wanted, shown) = (echo(wanted), word(what, all[default]));
+        let all: Vec<String> = all.iter().map(|value| explained(what, value)).collect();
         notes.push(format!(
             "There is no {what} “{wanted}” here: {shown} is shown. It can be {}.",
             all.join(", ")
         ));
         default
     })
+}
+
+/// Returns the page's word for the value of a parameter, which is mostly the value itself.
+fn word<'a>(what: &str, value: &'a str) -> &'a str {
+    match (what, value) {
+        ("view", "settled") => View::Settled.word(),
+        ("window", TOTAL) => "since start",
+        _ => value,
+    }
+}
+
+/// Returns a value as it is in an address, followed by the page's word if that is another one.
+fn explained(what: &str, value: &str) -> String {
+    let word = word(what, value);
+    if word == value {
+        return value.to_owned();
+    }
+    format!("{value} ({word})")
 }
 
 /// Returns the wanted metrics that the profile has, or its first ones.

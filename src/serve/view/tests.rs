@@ -305,14 +305,14 @@ fn an_experiment_has_its_verdict_as_a_sentence() {
     let waits = verdict(arms);
     assert_eq!(
         waits,
-        "too early: no list has settled yet; each settles 32 min after it was served"
+        "too early: no list is final yet; each becomes final 32 min after it was served"
     );
     let settled = verdict(vec![arm("e", "a", [&[MISS]; 3], [&[MISS]; 3])]);
     assert!(
         settled
             .as_str()
             .unwrap()
-            .starts_with("too early: lists have settled, and the first analysis comes")
+            .starts_with("too early: the first lists are final, and the first analysis comes")
     );
 }
 
@@ -548,10 +548,10 @@ fn an_unknown_choice_is_noted_and_replaced_by_the_default() {
         (&json!(["ctr"]), &json!(1))
     );
     let notes = [
-        "There is no window “7m” here: total is shown. It can be 5m, 1h, total.",
+        "There is no window “7m” here: since start is shown. It can be 5m, 1h, total (since start).",
         "There is no k “3” here: 5 is shown. It can be 1, 5, whole.",
         "There is no profile “ranx” here: default is shown. It can be default.",
-        "There is no view “sideways” here: settled is shown. It can be settled, both, live.",
+        "There is no view “sideways” here: final is shown. It can be settled (final), both, live.",
         "There is no difference “none” here: relative is shown. It can be relative, absolute.",
         "Arms cannot be sorted by “best” here: the best come first.",
         "There is no metric “nothing” in this profile: ctr is shown. It can be ctr, hit_rate, mrr.",

@@ -526,7 +526,7 @@ fn a_planned_look_is_refused_with_strict_tests() {
     check_refused(
         &format!("{equal}\nvalidity = \"strict\""),
         &[
-            "a.planned_days: plans one look, but validity is \"strict\"",
+            "a.planned_days: plans one analysis, but validity is \"strict\"",
             ":4:16",
             "leave `validity` out",
         ],
@@ -642,7 +642,7 @@ fn windows_that_match_no_look_cause_a_warning() {
     let with = |windows: &str, asked: &str| {
         let config = config(&format!("[metrics]\nwindows = {windows}\n{asked}"), &[]);
         let warnings = config.warnings().into_iter();
-        let of_looks = warnings.filter(|warning| warning.contains("between two looks"));
+        let of_looks = warnings.filter(|warning| warning.contains("between two analyses"));
         (config.look_window().map(|window| window.name), of_looks.collect())
     };
     let asked = "[experiments.a]\nstart = 2026-01-31T09:00:00Z";
@@ -650,7 +650,7 @@ fn windows_that_match_no_look_cause_a_warning() {
     assert_eq!(with("[\"5m\", \"1h\"]", asked), (Some("1h".to_owned()), none()));
     assert_eq!(with("[\"5m\"]", ""), (None, none()));
     let (window, remarks) = with("[\"5m\", \"75m\"]", asked);
-    let expected = "none of metrics.windows is a multiple of the time between two looks (10m): experiments have no intervals in any window, only since their start, and alerts ignore them. Add one, such as \"10h\"";
+    let expected = "none of metrics.windows is a multiple of the time between two analyses (10m): experiments have no intervals in any window, only since their start, and alerts ignore them. Add one, such as \"10h\"";
     assert_eq!((window, remarks), (None, vec![expected.to_owned()]));
 }
 
@@ -728,7 +728,7 @@ fn an_epoch_between_two_looks_is_noted() {
                 epochs = [{ start = 2026-02-01T09:00:05Z, shares = { base = 0.5, b = 0.5 } }, \
                 { start = 2026-02-02T09:10:00Z, shares = { base = 0.5, b = 0.5 } }]";
     let [note] = <[String; 1]>::try_from(config(text, &[]).notes()).expect("one");
-    let expected = "experiments.a.epochs (2026-02-01T09:00:05Z) lies between two looks, which are 10m apart: its epoch starts with the next look, at 2026-02-01T09:10:00Z";
+    let expected = "experiments.a.epochs (2026-02-01T09:00:05Z) lies between two analyses, which are 10m apart: its epoch starts with the next analysis, at 2026-02-01T09:10:00Z";
     assert_eq!(note, expected);
 }
 

@@ -60,7 +60,7 @@ pub(super) fn global(
         report.refuse(
             "global.enabled",
             enabled,
-            "leaves no instance that sees all users of the experiments under [experiments]: with state.topic their looks cover all partitions",
+            "leaves no instance that sees all users of the experiments under [experiments]: with state.topic their analyses cover all partitions",
             "leave it out, or move [experiments] to other instances, in their own group",
         );
     }

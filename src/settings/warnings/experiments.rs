@@ -54,7 +54,7 @@ impl Config {
         is_missing.then(|| {
             let every_ms = looks::every_ms(self.join.slot_ms);
             format!(
-                "none of metrics.windows is a multiple of the time between two looks ({}): experiments have no intervals in any window, only since their start, and alerts ignore them. Add one, such as \"{}\"",
+                "none of metrics.windows is a multiple of the time between two analyses ({}): experiments have no intervals in any window, only since their start, and alerts ignore them. Add one, such as \"{}\"",
                 display_ms(every_ms),
                 display_ms(60 * every_ms)
             )

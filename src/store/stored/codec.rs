@@ -70,7 +70,7 @@ impl fmt::Display for FormError {
             FormError::Folded => write!(f, "its role `{FOLDED}` is damaged"),
             FormError::Topics => f.write_str("it has another number of topics"),
             FormError::Looks(error) => {
-                write!(f, "cannot read the stored looks at experiments: {error}")
+                write!(f, "cannot read the stored analyses of experiments: {error}")
             }
             FormError::Ledger(error) => write!(f, "cannot read its ledger: {error}"),
             FormError::Until {

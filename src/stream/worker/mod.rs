@@ -275,7 +275,7 @@ impl Worker {
     pub fn round(&mut self, busy: bool, uptime: Duration) {
         if self.clocks.round(uptime) {
             warn!(
-                "the loop was stopped for a while: records produced in the meantime are read before anything settles"
+                "the loop was stopped for a while: records produced in the meantime are read before anything becomes final"
             );
             self.restart_clocks();
         }
@@ -395,7 +395,7 @@ impl Worker {
         if reported.is_err() {
             self.fault(Fault {
                 message:
-                    "the thread that takes looks has stopped, which is a bug in abgauge: its log has the reason"
+                    "the thread that makes analyses has stopped, which is a bug in abgauge: its log has the reason"
                         .to_owned(),
                 kind: FaultKind::Fatal,
             });

@@ -401,7 +401,7 @@ impl WorkerReport {
         match &unsealed {
             Some(warning) if !was_reported => warn!("{}", warning.message),
             None if was_reported => {
-                info!("storing settled data works again: reading of all partitions continues")
+                info!("storing final counts works again: reading of all partitions continues")
             }
             _ => {}
         }

@@ -221,7 +221,7 @@ impl Worker {
             warn!(
                 partition,
                 topic,
-                "settled lists are no longer in the log: if copies of them still arrive, they count as lists. Retention must be longer than an instance may be down"
+                "final lists are no longer in the log: if copies of them still arrive, they count as lists. Retention must be longer than an instance may be down"
             );
         }
     }

@@ -15,7 +15,7 @@ pub(super) const COMPARISON: &str = "Comparison of arms";
 pub struct CompareArgs {
     /// Also compare each arm with this one: differences, lifts with their intervals, and p
     ///
-    /// Applies to every experiment with such an arm, or as EXPERIMENT=CONTROL to one; may be repeated. The whole input is one look: the
+    /// Applies to every experiment with such an arm, or as EXPERIMENT=CONTROL to one; may be repeated. The whole input is one analysis: the
     /// result is valid only if the end date was chosen before looking at results. Lists of one user count together, so events should
     /// carry a `user_id`. In names write `\=`, `\:`, `\,` and `\\` for these characters.
     #[arg(help_heading = COMPARISON, long, value_name = "CONTROL", value_parser = parse_control)]

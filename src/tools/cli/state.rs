@@ -19,7 +19,7 @@ pub enum StateCommand {
     /// Show the stored state, its owners, and the progress of each pair
     ///
     /// Shows all namespaces of the topic: each combination of consumer group and counting rules has its own. For each pair it shows
-    /// the claimant, the current seal, where counting began, the frontier up to which all lists have settled, how far the topics were
+    /// the claimant, the current seal, where counting began, the frontier up to which all lists are final, how far the topics were
     /// read, where a restart would read from, bytes, arms, lists and clicks.
     #[command(after_long_help = SHOW_EXAMPLES)]
     Show(ShowArgs),
@@ -31,7 +31,7 @@ pub enum StateCommand {
     /// garbage and a claim without its seal yet, are only noted.
     #[command(after_long_help = VERIFY_EXAMPLES)]
     Verify(VerifyArgs),
-    /// Write settled cells and totals as JSON lines, or as Parquet
+    /// Write final cells and totals as JSON lines, or as Parquet
     ///
     /// Writes a row for each arm, span of time, profile, metric and cut-off. Only current seals are read. Metrics that are not sums over
     /// lists (coverage) have no rows.
@@ -125,7 +125,7 @@ pub(super) const STATE_EXAMPLES: &str = "\
 Examples:
   abgauge state show --config abgauge.toml
   abgauge state verify --config abgauge.toml
-  abgauge state export --config abgauge.toml --format parquet --output settled.parquet
+  abgauge state export --config abgauge.toml --format parquet --output numbers.parquet
   abgauge state forget --config abgauge.toml --partition 3 --yes
 
 Exit codes:
@@ -145,8 +145,8 @@ Examples:
 
 const EXPORT_EXAMPLES: &str = "\
 Examples:
-  abgauge state export --config abgauge.toml > settled.jsonl
-  abgauge state export --config abgauge.toml --format parquet --output settled.parquet";
+  abgauge state export --config abgauge.toml > numbers.jsonl
+  abgauge state export --config abgauge.toml --format parquet --output numbers.parquet";
 
 const FORGET_EXAMPLES: &str = "\
 Examples:

@@ -126,8 +126,8 @@ const CASES: [Case; 22] = [
         outcome: Outcome::Withheld(
             &[
                 "no permission: grant the user READ on topic",
-                "partition 0 shows no settled numbers",
-                "partition 1 shows no settled numbers",
+                "partition 0 shows no final numbers",
+                "partition 1 shows no final numbers",
             ],
             |stage, _| stage.grant(READ),
         ),

@@ -372,7 +372,7 @@ fn regex_matchers_are_used_only_if_grafana_escapes_the_name() {
 fn colors_change_at_the_thresholds_of_alerts() {
     let dashboards = Dashboard::all();
     for (title, alert) in [
-        ("Settle delay", "AbgaugeSettleDelay"),
+        ("Delay of final lists", "AbgaugeSettleDelay"),
         ("State memory used", "AbgaugeStateNearBound"),
         ("Newest list", "AbgaugeNoEvents"),
         ("Share of rejected records", "AbgaugeLateRecords"),
@@ -380,7 +380,7 @@ fn colors_change_at_the_thresholds_of_alerts() {
         ("Share of rejected records", "AbgaugeInvalidRecords"),
         ("Share of clicks without a list", "AbgaugeUnmatchedClicks"),
         ("Sample ratio, p", "AbgaugeSampleRatioMismatch"),
-        ("Delay of the last look", "AbgaugeLooksHeldBack"),
+        ("Delay of the latest analysis", "AbgaugeLooksHeldBack"),
     ] {
         let charts = dashboards.iter().flat_map(Dashboard::charts);
         let steps = charts.filter(|panel| panel["title"] == title).flat_map(|panel| {

@@ -155,7 +155,7 @@ impl fmt::Display for StateFault {
             StateFault::Unsurpassable(key) => write!(
                 f,
                 "another program wrote the key `{key}` into the state topic, and no claim can be above it, so nothing more is stored or shown \
-                 as settled. Delete that key with a record without a value; no totals are lost then"
+                 as final. Delete that key with a record without a value; no totals are lost then"
             ),
             StateFault::Newer(key) => write!(
                 f,

@@ -140,7 +140,7 @@ fn damaged_bytes_are_refused_with_a_message() {
     assert_eq!(decode(users, &newer(sequences)), other_version);
     let mut later = sequences.to_vec();
     later[1] += 2;
-    let of_two_looks = Err("its user sums and its sequences belong to different looks".to_owned());
+    let of_two_looks = Err("its user sums and its sequences belong to different analyses".to_owned());
     assert_eq!(decode(users, &later), of_two_looks);
     let unknown_arm = AsOf::decode(users, sequences, &ranking(), 1).map(drop);
     assert_eq!(

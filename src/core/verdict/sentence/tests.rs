@@ -531,12 +531,12 @@ fn names_missing_data_and_settings() {
     world.sizes.remove("neural");
     world.check(
         Badge::Uncompared,
-        "nothing to compare: no arm other than control has a share of the users and a settled list",
+        "nothing to compare: no arm other than control has a share of the users and a final list",
     );
     world.sizes.remove("control");
     world.check(
         Badge::Uncompared,
-        "nothing to compare: there is no settled list of control, with which the others are compared",
+        "nothing to compare: there is no final list of control, with which the others are compared",
     );
 }
 
@@ -549,19 +549,19 @@ fn reports_arms_without_a_difference_that_matters() {
 }
 
 #[test]
-fn shows_when_lists_settle_before_the_first_look() {
+fn shows_when_lists_become_final_before_the_first_look() {
     let words = |headline: Headline| headline.sentence(str::to_owned);
     assert_eq!(
         words(waiting(false, Some(720_000), 1_920_000)),
-        "too early: no list has settled yet; the first will in about 12 min of event time"
+        "too early: no list is final yet; the first will be in about 12 min of event time"
     );
     assert_eq!(
         words(waiting(false, Some(-5), 1_920_000)),
-        "too early: no list has settled yet; each settles 32 min after it was served"
+        "too early: no list is final yet; each becomes final 32 min after it was served"
     );
     assert!(
         words(waiting(true, None, 1_920_000))
-            .starts_with("too early: lists have settled, and the first analysis comes")
+            .starts_with("too early: the first lists are final, and the first analysis comes")
     );
     assert!(words(uncompared(2)).starts_with("nothing is tested: the configuration names no control"));
 }

@@ -107,7 +107,7 @@ fn planned_before_min(key: &str, raw: &RawExperiment, report: &mut ErrorReport) 
     let days = *planned.get_ref();
     if days < min && report.is_sound(&planned_key) && report.is_sound(&min_key) {
         let message = format!(
-            "{days} is fewer than min_days ({min}): the planned look would come before anything is decided"
+            "{days} is fewer than min_days ({min}): the planned analysis would come before anything is decided"
         );
         let remedy = format!("write planned_days = {min} or more, or min_days = {days}");
         report.refuse(&planned_key, planned, message, remedy);
@@ -124,8 +124,8 @@ fn planned_and_strict(key: &str, raw: &RawExperiment, settings: &Settings, repor
         report.refuse(
             &format!("{key}.planned_days"),
             planned,
-            "plans one look, but validity is \"strict\", which allows hardly any false alarms: that look is a t-test at 4/5 of alpha, with nearly alpha false alarms",
-            "leave it out; or leave `validity` out: a planned look is valid on its own, and the sequence is valid until then",
+            "plans one analysis, but validity is \"strict\", which allows hardly any false alarms: that analysis is a t-test at 4/5 of alpha, with nearly alpha false alarms",
+            "leave it out; or leave `validity` out: a planned analysis is valid on its own, and the sequence is valid until then",
         );
     }
 }
@@ -156,7 +156,7 @@ fn planned_with_unequal_shares(
 
 fn refuse_planned(key: &str, planned: &Spanned<f64>, pair: &str, report: &mut ErrorReport) {
     let message = format!(
-        "plans one look, but the shares of {pair} differ more than fourfold: the skewness of the small arm does not cancel out, and that look has more false alarms than alpha"
+        "plans one analysis, but the shares of {pair} differ more than fourfold: the skewness of the small arm does not cancel out, and that analysis has more false alarms than alpha"
     );
     let remedy = "leave it out: the sequence alone is valid; or give both arms similar shares";
     report.refuse(&format!("{key}.planned_days"), planned, message, remedy);

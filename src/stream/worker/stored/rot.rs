@@ -39,7 +39,7 @@ impl StoredPairs {
                     OwnerStatus::Superseded => "another instance has claimed it",
                     _ => "its stored state is not claimed yet",
                 };
-                found.push(format!("partition {pair} shows no settled numbers: {why}"));
+                found.push(format!("partition {pair} shows no final numbers: {why}"));
             }
         }
         found

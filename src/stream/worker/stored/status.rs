@@ -140,7 +140,7 @@ fn reading_again(
     };
     let n_read: i64 = counted.iter().map(n_read).sum();
     let n: i64 = counted.iter().map(|(_, range)| range.end - range.start).sum();
-    format!("rereading unsettled records of partition {partition}: {n_read} of {n}")
+    format!("rereading records of partition {partition} that are not final yet: {n_read} of {n}")
 }
 
 /// Returns whether a restore had to read far more than the live bytes, because the topic is not cleaned.
@@ -183,7 +183,7 @@ pub fn unsealed(stored: &StoredPairs, states: &BTreeMap<PairId, StoredState>) ->
         n => format!(" (one of {n})"),
     };
     let warning = format!(
-        "reading of partition {pair} is paused{others}: {:.1} MB of settled data wait to be stored, but the state topic `{}` has had no new state of it for {seconds:.0} s. Nothing is lost, and reading continues once the topic accepts writes (`abgauge check --connect` shows the problem); if it does, raise state.max_bytes_per_second",
+        "reading of partition {pair} is paused{others}: {:.1} MB of final counts wait to be stored, but the state topic `{}` has had no new state of it for {seconds:.0} s. Nothing is lost, and reading continues once the topic accepts writes (`abgauge check --connect` shows the problem); if it does, raise state.max_bytes_per_second",
         n_bytes as f64 / 1e6,
         stored.topic,
     );
@@ -238,7 +238,7 @@ mod tests {
         };
         assert_eq!(
             reported([112, 30]),
-            "rereading unsettled records of partition 2: 12 of 100"
+            "rereading records of partition 2 that are not final yet: 12 of 100"
         );
         assert!(
             reported([500, 49]).ends_with(" 99 of 100"),

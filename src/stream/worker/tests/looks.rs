@@ -151,7 +151,7 @@ fn losing_the_looks_thread_is_fatal() {
     stage.list(0, 0, "r-0", T0);
     stage.round();
     let fatal = stage.worker.fatal().map(|fault| fault.message.as_str());
-    assert!(fatal.is_some_and(|why| why.contains("looks")), "{fatal:?}");
+    assert!(fatal.is_some_and(|why| why.contains("analyses")), "{fatal:?}");
 }
 
 /// Reads a list of an arm without items, which is refused.

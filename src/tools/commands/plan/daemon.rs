@@ -125,7 +125,7 @@ impl Experiment {
             .is_some_and(|earlier| !(grown.since_ms..=grown.now.as_of_ms).contains(&earlier.as_of_ms))
         {
             return Err(
-                "its earlier look does not lie between its start and its last look: a time in it is wrong"
+                "its earlier analysis does not lie between its start and its latest analysis: a time in it is wrong"
                     .to_owned(),
             );
         }
@@ -167,7 +167,7 @@ impl Experiment {
             return Err(why.to_owned());
         }
         if looks.as_of.is_none() {
-            return Err("no look has been taken yet: its first lists must settle".to_owned());
+            return Err("there is no analysis yet: its first lists must become final".to_owned());
         }
         let is_compared = self.arms.values().any(|arm| arm.comparison.is_some());
         looks.power.as_ref().ok_or_else(|| match is_compared {

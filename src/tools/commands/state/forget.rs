@@ -86,7 +86,7 @@ fn print_losses(namespace: Namespace, all_contents: &[(i32, &NamespaceContents)]
             |seal| {
                 let [begin, frontier] = [seal.header.begin_ms, seal.header.frontier_ms]
                     .map(|ms| ms.map_or_else(|| "the first record".to_owned(), time));
-                format!("settled from {begin} to {frontier}")
+                format!("final from {begin} to {frontier}")
             },
         );
         text.push_str(&format!(
