@@ -204,7 +204,7 @@ impl LookedAt {
         arm_of(&mut report, "neural").open_again = Some("mrr@5".to_owned());
         give_reason(
             &mut report,
-            "MRR@5 is worse, p = 0.010, decided on day 7; since then its interval has come to include 0",
+            "MRR@5 was worse, p = 0.010, decided on day 7; since then its interval has come to include 0",
         );
         self.show(report);
     }
