@@ -1,8 +1,8 @@
 // Chart over time, drawn by uPlot: axes, lines with bands, and marks. Values are available by pointer, by keys, and as a table.
 
 import { $, attribute, lines, note, text } from "./document.js";
-import { extentOf } from "./chart-data.js";
-import { alone, faded, moments, paintMarks, shadeOpen, wide } from "./chart-paint.js";
+import { extentOf, withLevels } from "./chart-data.js";
+import { alone, faded, moments, paintLevels, paintMarks, shadeOpen, wide } from "./chart-paint.js";
 import { drawKey, drawTable } from "./chart-reading.js";
 import { near, visible } from "./words.js";
 
@@ -69,8 +69,9 @@ export class Chart {
   }
 
   /**
-   * { title, about, x, placeOf, write, tick, arms: [{ name, colour, values, open, lower, upper }], hasTotals, hasBands, marks, openFrom, isWith0 }
+   * { title, about, x, placeOf, write, tick, arms: [{ name, colour, values, open, lower, upper }], hasTotals, hasBands, marks, levels, openFrom, isWith0 }
    * `hasTotals`: each value covers everything up to its time, so the key shows the last one while no place is selected.
+   * `levels`: values that are only drawn, as lines with a `label` across the chart.
    * `placeOf(i)` formats the time of a place, `write(value)` a value, and `tick(value, step)` a value on the axis, whose ticks are `step` apart.
    */
   draw(of) {
@@ -176,11 +177,12 @@ export class Chart {
   }
 
   #range() {
-    const { x, arms, hasBands, isWith0 } = this.#of;
+    const { x, arms, levels = [], hasBands, isWith0 } = this.#of;
     const { min, max } = this.#uplot?.scales.x ?? {};
     const from = Math.max(0, x.findIndex((it) => it >= (min ?? -Infinity)));
     const to = Math.max(from, x.findLastIndex((it) => it <= (max ?? Infinity)));
-    return extentOf(hasBands ? arms : arms.map(({ values, open }) => ({ values, open })), from, to, isWith0) ?? [0, 1];
+    const extent = extentOf(hasBands ? arms : arms.map(({ values, open }) => ({ values, open })), from, to, isWith0) ?? [0, 1];
+    return withLevels(extent, levels);
   }
 
   #scaled({ scales: { x: { min, max } } }) {
@@ -279,7 +281,9 @@ export class Chart {
   }
 
   #drawMarks(u) {
-    const shown = paintMarks(u, this.#of, this.#colour("--soft"));
+    const ink = this.#colour("--soft");
+    attribute(this.#plot, "data-levels", paintLevels(u, this.#of, ink).map(({ value }) => value).join(" ") || null);
+    const shown = paintMarks(u, this.#of, ink);
     lines($(".marks", this.#node), shown.map(({ at, what }, i) => `${i + 1}: ${near(at, this.#of.x.at(-1))}, ${MARKS[what] ?? what}`));
   }
 
