@@ -77,6 +77,31 @@ await withPage(`${url}#unfolded=ranker`, { viewport: { width: 1280, height: 900 
     await checkWidth(page);
   }
 
+  // On paper charts are text and lines instead of the pixels of a phone, and as wide from every screen. Afterwards they fit the screen again.
+  const widths = () => charts.evaluate((node) => [...node.querySelectorAll(".plot canvas")].map((canvas) => canvas.width));
+  const beside = () => users.evaluate((figure) => figure.querySelector("canvas").clientWidth - figure.querySelector(".plot").clientWidth);
+  await pollUntil(beside, (pixels) => pixels === 0);
+  assert.ok((await widths()).every((width) => width < 390));
+  await charts.evaluate((node) => addEventListener("beforeprint", () => queueMicrotask(() => (node.dataset.printed = [...node.querySelectorAll(".plot canvas")].map((canvas) => canvas.width)))));
+  const file = (await page.pdf({ format: "A4" })).toString("latin1");
+  assert.equal(await charts.getAttribute("data-printed"), (await widths()).map(() => 480).join());
+  assert.doesNotMatch(file, /\/Subtype\s*\/Image\b/, "nothing is printed as pixels");
+  await pollUntil(beside, (pixels) => pixels === 0);
+  await page.emulateMedia({ colorScheme: "dark" });
+  const axisInk = () => users.evaluate((figure) => {
+    const canvas = figure.querySelector("canvas");
+    const { data } = canvas.getContext("2d").getImageData(0, 0, figure.querySelector(".u-over").offsetLeft - 8, canvas.height);
+    const inks = [];
+    for (let i = 0; i < data.length; i += 4) if (data[i + 3] > 200) inks.push(data[i] + data[i + 1] + data[i + 2]);
+    return inks.reduce((sum, it) => sum + it, 0) / inks.length;
+  });
+  await pollUntil(axisInk, (ink) => ink > 400);
+  await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
+  await pollUntil(axisInk, (ink) => ink < 400);
+  await page.evaluate(() => dispatchEvent(new Event("afterprint")));
+  await pollUntil(axisInk, (ink) => ink > 400);
+  await page.emulateMedia({ colorScheme: "light" });
+
   // Charts show their age: out of sight they keep their numbers while the sentence advances.
   const age = charts.locator("[data-testid=charts-as-of]");
   assert.equal(await age.textContent(), "As of the analysis of 2025-11-20 00:00.");

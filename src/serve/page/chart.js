@@ -8,6 +8,8 @@ import { near, visible } from "./words.js";
 
 const { uPlot } = globalThis;
 const HEIGHT = { wide: 240, narrow: 200 };
+/** Width on paper, whatever the screen. In a column of A4, the text of a chart then has about the size of its caption. */
+const PRINTED = 480;
 /** Shorter brushes, in pixels, count as clicks. */
 const LEAST_BRUSH = 8;
 /** Text in place of the time while no place is selected. */
@@ -33,6 +35,18 @@ function repaint() {
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
 new MutationObserver(repaint).observe(document.documentElement, { attributes: true, attributeFilter: ["data-colours"] });
 
+let isPrinting = false;
+
+/** Redraws all charts for paper or for the screen. A print does not lay out canvases again, and keeps the colors of the screen. */
+function print(is) {
+  isPrinting = is;
+  document.documentElement.classList.toggle("printing", is);
+  for (const chart of all) chart.fit();
+  repaint();
+}
+addEventListener("beforeprint", () => print(true));
+addEventListener("afterprint", () => print(false));
+
 export class Chart {
   #node;
   #plot;
@@ -56,7 +70,7 @@ export class Chart {
       this.#plot.focus();
     });
     $("details", node).addEventListener("toggle", () => this.#drawTable());
-    new ResizeObserver(() => this.#fit()).observe(this.#plot);
+    new ResizeObserver(() => this.fit()).observe(this.#plot);
     all.add(this);
   }
 
@@ -66,6 +80,13 @@ export class Chart {
 
   repaint() {
     this.#uplot?.redraw(false);
+  }
+
+  /** Follows the width of the page, or of paper. */
+  fit() {
+    if (this.#uplot === null || this.#plot.clientWidth === 0) return;
+    const size = this.#size();
+    if (size.width !== this.#uplot.width) this.#uplot.setSize(size);
   }
 
   /**
@@ -166,14 +187,8 @@ export class Chart {
   // ---- Sizes and scales --------------------------------------------------------------------------
 
   #size() {
-    const width = Math.max(200, this.#plot.clientWidth);
+    const width = isPrinting ? PRINTED : Math.max(200, this.#plot.clientWidth);
     return { width, height: width < 480 ? HEIGHT.narrow : HEIGHT.wide };
-  }
-
-  #fit() {
-    if (this.#uplot === null || this.#plot.clientWidth === 0) return;
-    const size = this.#size();
-    if (size.width !== this.#uplot.width) this.#uplot.setSize(size);
   }
 
   #range() {
