@@ -164,11 +164,19 @@ impl ExperimentEntry<'_> {
 impl Serialize for ExperimentEntry<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        if let Some(AboutExperiment { description, owner }) = self.of.descriptions.get(self.name()) {
+        if let Some(about) = self.of.descriptions.get(self.name()) {
+            let AboutExperiment {
+                description,
+                owner,
+                planned_users,
+            } = about;
             for (key, text) in [("description", description), ("owner", owner)] {
                 if let Some(text) = text {
                     map.serialize_entry(key, text)?;
                 }
+            }
+            if let Some(users) = planned_users {
+                map.serialize_entry("planned_users", users)?;
             }
         }
         if let Some(control) = control_of(self.of.controls, self.arms) {

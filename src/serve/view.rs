@@ -5,6 +5,7 @@ mod arms;
 pub(super) mod charts;
 mod order;
 mod query;
+mod totals;
 
 use std::num::NonZeroU32;
 

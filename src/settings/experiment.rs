@@ -1,18 +1,22 @@
 //! Settings of experiments, for code that does not depend on statistics.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 
 use serde::Serialize;
 
 use super::Config;
 
-/// Description and owner of an experiment, for readers of the page and of the JSON.
+/// Description, owner and planned users of an experiment, for readers of the page and of the JSON.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct AboutExperiment {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
+    /// Users of all arms together that the experiment was planned for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub planned_users: Option<NonZeroU64>,
 }
 
 impl Config {

@@ -417,6 +417,8 @@ section! {
     RawExperiment in "experiments" {
         description: Opt<String> => [Like(NOT_BLANK), AtMost(300), Reload(other_descriptions)],
         owner: Opt<String> => [Like(NOT_BLANK), AtMost(100), Reload(other_descriptions)],
+        /// Only shown. No statistic and no decision depends on it.
+        planned_users: Opt<i64> => [Within(1..=1_000_000_000_000), Reload(other_descriptions)],
         /// String, or a TOML date and time.
         #[serde(serialize_with = "as_text")]
         start: Opt<Value> => [Schema(types::time)],

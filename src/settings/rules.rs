@@ -65,7 +65,7 @@ pub(super) const PART: Bounds = (Excluded(0.0), Excluded(1.0));
 pub(super) const DAYS: Bounds = (Excluded(0.0), Included(3_653.0));
 
 /// Settings of an experiment that need no control.
-pub(super) const WITHOUT_CONTROL: [&str; 3] = ["description", "owner", "start"];
+pub(super) const WITHOUT_CONTROL: [&str; 4] = ["description", "owner", "planned_users", "start"];
 
 /// Regular expression of a text that is not blank.
 pub(super) const NOT_BLANK: &str = "\\S";

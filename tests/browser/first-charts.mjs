@@ -43,7 +43,29 @@ await withPage(`${url}#unfolded=ranker`, { viewport: { width: 1280, height: 900 
   assert.equal(await users.locator("h4").innerText(), "Users since the start");
   const enrolled = await users.locator(".key li").evaluateAll((nodes) => nodes.map((node) => [node.dataset.arm, node.querySelector(".said").textContent]));
   assert.deepEqual(enrolled, ["base", hostile, "blend", "neural", "shadow"].map((arm) => [arm, arm === hostile ? "2,700" : "2,000"]));
-  assert.match(await users.locator(".about").innerText(), /Dashed: the arm's planned share of all users\.$/);
+  const about = () => users.locator(".about").innerText();
+  assert.match(await about(), /Dashed: the arm's planned share of all users\.$/);
+  // A planned number is a line once an arm has half of it. A farther one would flatten the lines, and is only in the caption.
+  const levels = () => users.locator(".plot").getAttribute("data-levels");
+  console.log("plan 40000 users");
+  await pollUntil(about, (words) => words.endsWith(" Planned users, drawn once half of them are there: 10,000 for each arm."));
+  assert.equal(await levels(), null);
+  console.log("plan 20000 users");
+  await pollUntil(about, (words) => words.endsWith(" Dotted: planned users, 5,000 for each arm."));
+  await pollUntil(levels, (values) => values === "5000");
+  // With unequal shares each number has its arms. One may be near and another far.
+  const planned = await page.evaluate(async () => {
+    const { plannedOf, withLevels } = await import("/page/chart-data.js");
+    const arm = (name, planned, users) => ({ name, planned, enrolled: [0, users] });
+    const levels = plannedOf([arm("control", 0.5, 400), arm("a", 0.25, 300), arm("b", 0.25, 200), arm("shadow", undefined, 900)], 1_000);
+    const near = levels.filter(({ isNear }) => isNear);
+    return { levels, none: plannedOf([arm("a", 0.5, 1)], undefined), high: withLevels([0, 400], near)[1], whenZoomed: withLevels([0, 20], near)[1] };
+  });
+  const expected = [{ value: 500, names: ["control"], isNear: true }, { value: 250, names: ["a", "b"], isNear: true }];
+  assert.deepEqual(planned.levels, expected);
+  assert.deepEqual(planned.none, []);
+  assert.ok(planned.high > 500 && planned.high < 600, `up to ${planned.high}`);
+  assert.equal(planned.whenZoomed, 20, "a line beyond a zoomed part does not flatten it");
   // An arm without a share has no plan and no part of the split.
   const split = await charts.locator("[data-testid=split-line]").evaluateAll((nodes) => Object.fromEntries(nodes.map((node) => [node.dataset.arm, [...node.querySelectorAll(".planned, .seen")].map((it) => it.textContent)])));
   assert.deepEqual(split[hostile], ["25.0%", "31.0%"]);
@@ -54,6 +76,31 @@ await withPage(`${url}#unfolded=ranker`, { viewport: { width: 1280, height: 900 
     await page.setViewportSize({ width, height: 900 });
     await checkWidth(page);
   }
+
+  // On paper charts are text and lines instead of the pixels of a phone, and as wide from every screen. Afterwards they fit the screen again.
+  const widths = () => charts.evaluate((node) => [...node.querySelectorAll(".plot canvas")].map((canvas) => canvas.width));
+  const beside = () => users.evaluate((figure) => figure.querySelector("canvas").clientWidth - figure.querySelector(".plot").clientWidth);
+  await pollUntil(beside, (pixels) => pixels === 0);
+  assert.ok((await widths()).every((width) => width < 390));
+  await charts.evaluate((node) => addEventListener("beforeprint", () => queueMicrotask(() => (node.dataset.printed = [...node.querySelectorAll(".plot canvas")].map((canvas) => canvas.width)))));
+  const file = (await page.pdf({ format: "A4" })).toString("latin1");
+  assert.equal(await charts.getAttribute("data-printed"), (await widths()).map(() => 480).join());
+  assert.doesNotMatch(file, /\/Subtype\s*\/Image\b/, "nothing is printed as pixels");
+  await pollUntil(beside, (pixels) => pixels === 0);
+  await page.emulateMedia({ colorScheme: "dark" });
+  const axisInk = () => users.evaluate((figure) => {
+    const canvas = figure.querySelector("canvas");
+    const { data } = canvas.getContext("2d").getImageData(0, 0, figure.querySelector(".u-over").offsetLeft - 8, canvas.height);
+    const inks = [];
+    for (let i = 0; i < data.length; i += 4) if (data[i + 3] > 200) inks.push(data[i] + data[i + 1] + data[i + 2]);
+    return inks.reduce((sum, it) => sum + it, 0) / inks.length;
+  });
+  await pollUntil(axisInk, (ink) => ink > 400);
+  await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
+  await pollUntil(axisInk, (ink) => ink < 400);
+  await page.evaluate(() => dispatchEvent(new Event("afterprint")));
+  await pollUntil(axisInk, (ink) => ink > 400);
+  await page.emulateMedia({ colorScheme: "light" });
 
   // Charts show their age: out of sight they keep their numbers while the sentence advances.
   const age = charts.locator("[data-testid=charts-as-of]");

@@ -176,6 +176,12 @@ await withPage(url, options, async (page, objections) => {
   assert.match(await words(of("state-words", "neural")), /Next decision: 2025-11-25 19:20\. Planned end: 2025-12-04 00:00\.$/);
   assert.match(await words(locate("progress").first()), /about 20 days to go · planned end 2025-12-04$/);
   assert.equal(await advice.isVisible(), false);
+  // Users of all arms with a share, out of the planned ones: all of them only once they are there, and more if they are.
+  const enrolled = { 40000: "8,700 of 40,000 planned users (22%)", 8701: "8,700 of 8,701 planned users (99%)", 8000: "8,700 of 8,000 planned users (109%)" };
+  for (const planned of [40_000, 8_701, 8_000]) {
+    console.log(`plan ${planned} users`);
+    await pollUntil(() => words(locate("progress").first()), (said) => said.endsWith(`about 20 days to go · ${enrolled[planned]} · planned end 2025-12-04`));
+  }
   assert.deepEqual(objections, []);
 
   async function touch() {

@@ -37,7 +37,7 @@ const CHECKS = {
   async "lost and open again"({ words, of, cell, reason, facts }) {
     assert.match(await words(of("verdict")), /^Probably harmful neural was worse than base: MRR@5 −6\.0% \(−9\.0% to −3\.0%\), decided Tue 18 Nov, day 7; since then its interval has come to include 0/);
     assert.equal(await words(of("decision", { arm: "neural" })), "Probably harmful");
-    assert.match(await reason("neural"), /^roll back: .*decided on day 7; since then its interval has come to include 0$/);
+    assert.match(await reason("neural"), /^roll back: MRR@5 was worse, .*decided on day 7; since then its interval has come to include 0$/);
     const shown = await Promise.all(["lift", "interval"].map((column) => words(cell("neural", "mrr@5", column))));
     assert.deepEqual(shown, ["−6.0%", "−9.0% to −3.0%"], "the table shows what the sentence shows");
     assert.equal((await facts("neural"))[0], "MRR@5 is shown as decided on 2025-11-18. The latest analysis: −5.0% (−20.0% to +10.0%).");

@@ -232,6 +232,10 @@ fn arms_are_compared_with_their_control_by_the_last_look() {
     server.look_undecided(None);
     page.wait_said("look as planned", wait::LONG);
     server.look_undecided(Some(crate::support::looked::PLANNED_END_MS));
+    for planned in [40_000, 8_701, 8_000] {
+        page.wait_said(&format!("plan {planned} users"), wait::LONG);
+        server.plan_users(planned);
+    }
     let said = page.wait_end(Duration::from_secs(120));
     assert!(said.contains("all is well"), "{said}");
 }
@@ -345,6 +349,10 @@ fn charts_start_with_the_first_look_and_escape_names() {
     page.wait_said("look", wait::LONG);
     for number in (0..4).rev() {
         server.look(number * LOOK_MS, ArmState::Win);
+    }
+    for planned in [40_000, 20_000] {
+        page.wait_said(&format!("plan {planned} users"), wait::LONG);
+        server.plan_users(planned);
     }
     page.wait_said("a later look", wait::LONG);
     server.look(-LOOK_MS, ArmState::Win);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::num::NonZeroU64;
 use std::sync::{Arc, Mutex};
 
 use abgauge::board::snapshot::{ArmSnapshot, Snapshot, SnapshotSource, Timeline};
@@ -57,6 +58,8 @@ const ARMS: [(&str, Option<ArmState>); 4] = [
 /// A server on its own thread, which runs until this value is dropped.
 pub struct LookedAt {
     pub address: SocketAddr,
+    exporter: Arc<Exporter>,
+    config: Config,
     looks: Arc<Published>,
     /// History of the looks shown so far.
     history: Mutex<History>,
@@ -79,6 +82,7 @@ impl LookedAt {
         let about = AboutExperiment {
             description: Some("<img src=x onerror=alert(1)> \u{202e}New".to_owned()),
             owner: Some("<b>ann</b>".to_owned()),
+            planned_users: None,
         };
         config.about_experiments.insert(EXPERIMENT.to_owned(), about);
         let looks = Arc::new(Published::default());
@@ -87,17 +91,27 @@ impl LookedAt {
         let listener = server::bind(config.http.listen).expect("a port");
         let address = listener.local_addr().expect("an address");
         let stop = CancellationToken::new();
-        let served = serve(listener, exporter, config.http, stop.clone());
+        let served = serve(listener, Arc::clone(&exporter), config.http.clone(), stop.clone());
         std::thread::spawn(|| {
             let runtime = tokio::runtime::Runtime::new().expect("a runtime");
             runtime.block_on(served).expect("it serves to its end");
         });
         LookedAt {
             address,
+            exporter,
+            config,
             looks,
             history: Mutex::default(),
             stop,
         }
+    }
+
+    /// Plans this number of users, as a reload does.
+    pub fn plan_users(&self, planned_users: u64) {
+        let mut config = self.config.clone();
+        let about = config.about_experiments.get_mut(EXPERIMENT);
+        about.expect("it is described").planned_users = NonZeroU64::new(planned_users);
+        self.exporter.about.replace(&config);
     }
 
     /// Shows a look that is `age_ms` older than the settled view, with `neural` in this state.
@@ -204,7 +218,7 @@ impl LookedAt {
         arm_of(&mut report, "neural").open_again = Some("mrr@5".to_owned());
         give_reason(
             &mut report,
-            "MRR@5 is worse, p = 0.010, decided on day 7; since then its interval has come to include 0",
+            "MRR@5 was worse, p = 0.010, decided on day 7; since then its interval has come to include 0",
         );
         self.show(report);
     }

@@ -14,7 +14,7 @@ use super::decision::{ArmState, Basis, Decision, dated};
 use super::facts::Shared;
 use super::family;
 use super::guardrail::GuardrailReport;
-use super::notes::{OPEN_AGAIN, notes, notes_on_arms, open_again, open_again_note};
+use super::notes::{notes, notes_on_arms, open_again, open_again_note, open_again_reason};
 use super::power::PlannedTest;
 use super::progress::{InformationGrowth, Known};
 use super::report::{ArmReport, ComparisonReport, MetricDecision};
@@ -123,8 +123,8 @@ fn report(
         report.notes = notes(name, arm, &units, settings);
         if let Some(decided) = &report.decided {
             report.open_again = open_again(arm, decided);
-            if let (Some(_), Some(decision)) = (&report.open_again, &mut report.decision) {
-                decision.reason += OPEN_AGAIN;
+            if let (Some(metric), Some(decision)) = (&report.open_again, &mut report.decision) {
+                decision.reason = open_again_reason(&decision.reason, metric);
             }
             let note = report.open_again.as_ref().zip(decided.at);
             report

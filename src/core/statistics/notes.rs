@@ -105,8 +105,18 @@ pub(super) fn notes_on_arms(totals: &Totals) -> Vec<String> {
     notes
 }
 
-/// End of the reason of a decision that is open again.
-pub(super) const OPEN_AGAIN: &str = "; since then its interval has come to include 0";
+/// Writes the reason of a decision by a metric whose interval now contains 0: "CTR@10 was worse, p = 0.010, decided on day 7; since
+/// then its interval has come to include 0".
+pub(super) fn open_again_reason(reason: &str, metric: &str) -> String {
+    let name = name_of(metric);
+    let Some(claim) = reason.strip_prefix(&format!("{name} is ")) else {
+        // The reason is about another metric, whose interval may still exclude 0.
+        return format!("{reason}; since then the interval of {name} has come to include 0");
+    };
+    // A state that no longer agrees with its interval does not hold since the first of its days.
+    let claim = claim.replacen(", since day ", ", decided on day ", 1);
+    format!("{name} was {claim}; since then its interval has come to include 0")
+}
 
 /// Writes the note on a decision whose interval now contains 0.
 pub(super) fn open_again_note(metric: &str, day: u32) -> String {
@@ -146,6 +156,26 @@ fn percent(share: f64) -> String {
 mod tests {
     use super::super::totals::{ArmTotals, Epoch};
     use super::*;
+
+    #[test]
+    fn a_lost_metric_was_worse_once_its_interval_includes_zero_again() {
+        for (reason, open_again) in [
+            (
+                "CTR@10 is worse, p = 0.010, decided on day 7",
+                "CTR@10 was worse, p = 0.010, decided on day 7; since then its interval has come to include 0",
+            ),
+            (
+                "CTR@10 is better, p = 0.010, since day 7, confirmed on day 14",
+                "CTR@10 was better, p = 0.010, decided on day 7, confirmed on day 14; since then its interval has come to include 0",
+            ),
+            (
+                "CTR@1 is worse, p = 0.010, decided on day 7",
+                "CTR@1 is worse, p = 0.010, decided on day 7; since then the interval of CTR@10 has come to include 0",
+            ),
+        ] {
+            assert_eq!(open_again_reason(reason, "ctr@10"), open_again);
+        }
+    }
 
     #[test]
     fn absent_arms_and_unplanned_arms_are_named() {

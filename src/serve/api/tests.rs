@@ -397,10 +397,12 @@ fn an_experiment_has_its_description_and_simulated_numbers_are_marked() {
         &plain["demo"],
         &plain["experiments"]["e"]["description"],
         &plain["experiments"]["e"]["owner"],
+        &plain["experiments"]["e"]["planned_users"],
     ] {
         assert_eq!(*absent, Value::Null, "{plain}");
     }
-    let text = "kafka.brokers = \"b:1\"\n[experiments.e]\ndescription = \"<b>New\\u202e\"\nowner = \"ann\"";
+    let text = "kafka.brokers = \"b:1\"\n[experiments.e]\ndescription = \"<b>New\\u202e\"\nowner = \"ann\"\n\
+                planned_users = 40000";
     let mut config = crate::settings::load_text("abgauge.toml", text, std::iter::empty()).expect("valid");
     config.is_demo = true;
     let about = About::new(&config);
@@ -408,6 +410,7 @@ fn an_experiment_has_its_description_and_simulated_numbers_are_marked() {
     assert_eq!(shown["demo"], true);
     let e = &shown["experiments"]["e"];
     assert_eq!([&e["description"], &e["owner"]], ["<b>New\u{202e}", "ann"]);
+    assert_eq!(e["planned_users"], 40_000);
     about.replace(&Config {
         about_experiments: BTreeMap::new(),
         ..config

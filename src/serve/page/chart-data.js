@@ -63,6 +63,27 @@ export function windowsOf({ looks, lift_window: window, arms }) {
   return { x: at(looks.times), window: window.name, arms: shown.map(ofArm) };
 }
 
+/** An arm with at least this share of its planned users has the plan on the scale of its chart. A farther plan would flatten the lines. */
+const NEAR = 0.5;
+
+/** Planned numbers of users, each with its arms: [{ value, names, isNear }], highest first. Arms without a planned share have none. */
+export function plannedOf(arms, plannedUsers) {
+  const levels = new Map();
+  if (plannedUsers === undefined) return [];
+  for (const { name, planned, enrolled } of arms.filter(({ planned }) => planned !== undefined)) {
+    const value = Math.round(plannedUsers * planned);
+    const { names, isNear } = levels.get(value) ?? { names: [], isNear: false };
+    levels.set(value, { value, names: [...names, name], isNear: isNear || (enrolled.at(-1) ?? 0) >= NEAR * value });
+  }
+  return [...levels.values()].sort((a, b) => b.value - a.value);
+}
+
+/** Range of a scale with the levels that are near enough to leave the lines half of the height, with room for their labels. */
+export function withLevels([low, high], levels) {
+  const near = levels.map(({ value }) => value).filter((value) => NEAR * value <= high);
+  return [low, Math.max(high, ...near.map((value) => value * 1.12))];
+}
+
 /**
  * Lowest and highest drawn value between two places, with a margin, or null if nothing is drawn. Ignored are bounds in the first
  * quarter of these places, and open values next to settled ones: they would flatten everything else.

@@ -3,6 +3,8 @@
 import { clock, date } from "./words.js";
 
 const DAY_MS = 86_400_000;
+/** Height of a line of text. */
+const LINE = 14;
 const FONT = (size) => `${size * devicePixelRatio}px system-ui, sans-serif`;
 
 /** Shades the area that is still open to clicks. */
@@ -15,6 +17,30 @@ export function shadeOpen(u, { openFrom }, ink) {
   ctx.fillStyle = faded(ink, 0.12);
   if (from < left + width) ctx.fillRect(from, top, left + width - from, height);
   ctx.restore();
+}
+
+/** Draws the levels as thin dotted lines, each with its label above its left end. Returns those on the scale. */
+export function paintLevels(u, { levels = [] }, ink) {
+  const { ctx } = u;
+  const { left, width } = u.bbox;
+  const shown = levels.filter(({ value }) => value <= u.scales.y.max);
+  let above = -Infinity; // place of the last label
+  ctx.save();
+  ctx.strokeStyle = ctx.fillStyle = ink;
+  ctx.lineWidth = devicePixelRatio;
+  ctx.font = FONT(11);
+  ctx.textAlign = "left";
+  ctx.setLineDash([devicePixelRatio, 3 * devicePixelRatio]);
+  for (const { value, label } of shown) {
+    const y = Math.round(u.valToPos(value, "y", true)) + 0.5;
+    line(ctx, left, y, left + width, y);
+    // The caption has the numbers of all levels, also of those whose labels would overlap.
+    if (y - above < LINE * devicePixelRatio) continue;
+    ctx.fillText(label, left + 4 * devicePixelRatio, y - 4 * devicePixelRatio);
+    above = y;
+  }
+  ctx.restore();
+  return shown;
 }
 
 /** Draws the zero line and the marks for events that affect the numbers. Returns the visible marks. */

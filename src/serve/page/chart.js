@@ -1,13 +1,15 @@
 // Chart over time, drawn by uPlot: axes, lines with bands, and marks. Values are available by pointer, by keys, and as a table.
 
 import { $, attribute, lines, note, text } from "./document.js";
-import { extentOf } from "./chart-data.js";
-import { alone, faded, moments, paintMarks, shadeOpen, wide } from "./chart-paint.js";
+import { extentOf, withLevels } from "./chart-data.js";
+import { alone, faded, moments, paintLevels, paintMarks, shadeOpen, wide } from "./chart-paint.js";
 import { drawKey, drawTable } from "./chart-reading.js";
 import { near, visible } from "./words.js";
 
 const { uPlot } = globalThis;
 const HEIGHT = { wide: 240, narrow: 200 };
+/** Width on paper, whatever the screen. In a column of A4, the text of a chart then has about the size of its caption. */
+const PRINTED = 480;
 /** Shorter brushes, in pixels, count as clicks. */
 const LEAST_BRUSH = 8;
 /** Text in place of the time while no place is selected. */
@@ -33,6 +35,18 @@ function repaint() {
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
 new MutationObserver(repaint).observe(document.documentElement, { attributes: true, attributeFilter: ["data-colours"] });
 
+let isPrinting = false;
+
+/** Redraws all charts for paper or for the screen. A print does not lay out canvases again, and keeps the colors of the screen. */
+function print(is) {
+  isPrinting = is;
+  document.documentElement.classList.toggle("printing", is);
+  for (const chart of all) chart.fit();
+  repaint();
+}
+addEventListener("beforeprint", () => print(true));
+addEventListener("afterprint", () => print(false));
+
 export class Chart {
   #node;
   #plot;
@@ -56,7 +70,7 @@ export class Chart {
       this.#plot.focus();
     });
     $("details", node).addEventListener("toggle", () => this.#drawTable());
-    new ResizeObserver(() => this.#fit()).observe(this.#plot);
+    new ResizeObserver(() => this.fit()).observe(this.#plot);
     all.add(this);
   }
 
@@ -68,9 +82,17 @@ export class Chart {
     this.#uplot?.redraw(false);
   }
 
+  /** Follows the width of the page, or of paper. */
+  fit() {
+    if (this.#uplot === null || this.#plot.clientWidth === 0) return;
+    const size = this.#size();
+    if (size.width !== this.#uplot.width) this.#uplot.setSize(size);
+  }
+
   /**
-   * { title, about, x, placeOf, write, tick, arms: [{ name, colour, values, open, lower, upper }], hasTotals, hasBands, marks, openFrom, isWith0 }
+   * { title, about, x, placeOf, write, tick, arms: [{ name, colour, values, open, lower, upper }], hasTotals, hasBands, marks, levels, openFrom, isWith0 }
    * `hasTotals`: each value covers everything up to its time, so the key shows the last one while no place is selected.
+   * `levels`: values that are only drawn, as lines with a `label` across the chart.
    * `placeOf(i)` formats the time of a place, `write(value)` a value, and `tick(value, step)` a value on the axis, whose ticks are `step` apart.
    */
   draw(of) {
@@ -165,22 +187,17 @@ export class Chart {
   // ---- Sizes and scales --------------------------------------------------------------------------
 
   #size() {
-    const width = Math.max(200, this.#plot.clientWidth);
+    const width = isPrinting ? PRINTED : Math.max(200, this.#plot.clientWidth);
     return { width, height: width < 480 ? HEIGHT.narrow : HEIGHT.wide };
   }
 
-  #fit() {
-    if (this.#uplot === null || this.#plot.clientWidth === 0) return;
-    const size = this.#size();
-    if (size.width !== this.#uplot.width) this.#uplot.setSize(size);
-  }
-
   #range() {
-    const { x, arms, hasBands, isWith0 } = this.#of;
+    const { x, arms, levels = [], hasBands, isWith0 } = this.#of;
     const { min, max } = this.#uplot?.scales.x ?? {};
     const from = Math.max(0, x.findIndex((it) => it >= (min ?? -Infinity)));
     const to = Math.max(from, x.findLastIndex((it) => it <= (max ?? Infinity)));
-    return extentOf(hasBands ? arms : arms.map(({ values, open }) => ({ values, open })), from, to, isWith0) ?? [0, 1];
+    const extent = extentOf(hasBands ? arms : arms.map(({ values, open }) => ({ values, open })), from, to, isWith0) ?? [0, 1];
+    return withLevels(extent, levels);
   }
 
   #scaled({ scales: { x: { min, max } } }) {
@@ -279,7 +296,9 @@ export class Chart {
   }
 
   #drawMarks(u) {
-    const shown = paintMarks(u, this.#of, this.#colour("--soft"));
+    const ink = this.#colour("--soft");
+    attribute(this.#plot, "data-levels", paintLevels(u, this.#of, ink).map(({ value }) => value).join(" ") || null);
+    const shown = paintMarks(u, this.#of, ink);
     lines($(".marks", this.#node), shown.map(({ at, what }, i) => `${i + 1}: ${near(at, this.#of.x.at(-1))}, ${MARKS[what] ?? what}`));
   }
 

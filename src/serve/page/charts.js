@@ -6,7 +6,7 @@
 // Charts show the first arms of the table, at most eleven, so their cost does not grow with the number of arms.
 
 import { Chart } from "./chart.js";
-import { cellsOf, looksOf, windowsOf } from "./chart-data.js";
+import { cellsOf, looksOf, plannedOf, windowsOf } from "./chart-data.js";
 import { drawRanks } from "./chart-ranks.js";
 import { drawSplit } from "./chart-split.js";
 import { choose, chosen, isUnfolded, partOf, unfold } from "./choice.js";
@@ -72,6 +72,7 @@ class Charts {
   #isInSight = false;
   #key = ""; // of the drawn metric
   #isOfLooks = false; // values of looks are drawn in place of cells
+  #plannedUsers; // as drawn
   #primaries = new Set(); // keys
   #colours = new Map(); // by arm
   #time;
@@ -146,6 +147,8 @@ class Charts {
   #refresh() {
     if (!this.#section.open) return;
     if (this.#answer !== null && this.#isOfLooks !== isByLook()) this.#drawTime();
+    // A reload may plan other users between two looks.
+    if (this.#answer !== null && this.#plannedUsers !== this.#experiment.planned_users) this.#drawUsers();
     this.#drawChoice();
     const arms = this.#arms();
     this.#paint(arms);
@@ -303,17 +306,21 @@ class Charts {
     };
   }
 
-  /** Draws users next to their planned share of all users, if it is known. */
+  /** Draws users next to their planned share of all users, if it is known, and up to their planned number, if one is set. */
   #drawUsers() {
     const { arms, enrollment, marks } = this.#answer;
+    this.#plannedUsers = this.#experiment.planned_users;
     const counted = arms.filter(({ enrolled }) => enrolled !== undefined);
     this.#users.figure.hidden = counted.length === 0;
     if (counted.length === 0) return;
     const planned = ({ planned }) => (planned === undefined ? undefined : enrollment.users.map((all) => all * planned));
+    const isPlanned = counted.some(({ planned }) => planned !== undefined);
+    const levels = plannedOf(counted, this.#plannedUsers);
     this.#users.chart.draw({
       x: enrollment.times,
       title: "Users since the start",
-      about: `Users with final lists at each analysis.${counted.some(({ planned }) => planned !== undefined) ? " Dashed: the arm's planned share of all users." : ""}`,
+      about: `Users with final lists at each analysis.${isPlanned ? " Dashed: the arm's planned share of all users." : ""}${aboutPlan(levels, this.#plannedUsers)}`,
+      levels: levels.filter(({ isNear }) => isNear).map((level) => ({ ...level, label: `${count(level.value)} planned${forArms(levels, level, shortly)}` })),
       arms: this.#coloured(counted.map((arm) => ({ name: arm.name, values: arm.enrolled, open: planned(arm) }))),
       hasTotals: true,
       hasBands: false,
@@ -360,6 +367,30 @@ function aboutCells({ cell, begins, openFrom }, window) {
 function aboutValue({ x: times, arms }) {
   const band = bandOf(arms, "an arm's values compatible with the data at that analysis", "does not describe differences");
   return `Over all final lists from the start up to each analysis, from ${moment(times[0])} on. ${band}`;
+}
+
+/** Names the planned users of each arm, and where they are drawn. */
+function aboutPlan(levels, plannedUsers) {
+  if (plannedUsers === undefined) return "";
+  // Without shares, or after they have changed, no arm has a number of its own.
+  if (levels.length === 0) return ` Planned: ${count(plannedUsers)} users in all.`;
+  const numbers = (those) => those.map((level) => `${count(level.value)}${forArms(levels, level, listed)}`).join("; ");
+  const [near, far] = [levels.filter(({ isNear }) => isNear), levels.filter(({ isNear }) => !isNear)];
+  const drawn = near.length > 0 ? ` Dotted: planned users, ${numbers(near)}.` : "";
+  return drawn + (far.length > 0 ? ` Planned users, drawn once half of them are there: ${numbers(far)}.` : "");
+}
+
+/** The arms of a planned number of users. */
+function forArms(levels, { names }, write) {
+  return levels.length === 1 ? " for each arm" : ` for ${write(names.map(visible))}`;
+}
+
+const listed = (names) => new Intl.ListFormat("en").format(names);
+
+/** Names for a label in a chart. */
+function shortly(names) {
+  if (names.length > 2) return `${names.length} arms`;
+  return listed(names.map((name) => (name.length > 20 ? `${Array.from(name).slice(0, 20).join("")}…` : name)));
 }
 
 /** Explains the bounds, and where they are shown. */

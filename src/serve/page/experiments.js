@@ -226,7 +226,7 @@ function verdictOf(node) {
       sentence.replaceChildren(...claim, basis);
     }
     drawn = verdict.sentence;
-    drawProgress($("[data-testid=progress]", node), { verdict, looks, arms });
+    drawProgress($("[data-testid=progress]", node), experiment);
     drawTrust($("[data-testid=trust]", node), experiment);
     note($("[data-testid=chance]", node), verdict.chance === null ? "" : `For comparison, ${verdict.chance}.`);
     note($("[data-testid=as-of]", node), asOf(looks, stream, hasAnalysis));

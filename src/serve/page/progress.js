@@ -1,20 +1,20 @@
-// Facts other than lifts. One line per experiment: how long it has run, the share of the data for a decision, when it ends, and when
-// it was decided. Below an arm: the facts that decide or delay a decision, and its checks.
+// Facts other than lifts. One line per experiment: how long it has run, the share of the data for a decision, users out of the planned
+// ones, when it ends, and when it was decided. Below an arm: the facts that decide or delay a decision, and its checks.
 
 import { $, keyed, lines, named, text } from "./document.js";
-import { date, days, digitsOf, equation, heldOf, interval, lift, nameOf, number, percentage, span } from "./words.js";
+import { count, date, days, digitsOf, equation, heldOf, interval, lift, nameOf, number, percentage, span } from "./words.js";
 
 const DAY_MS = 86_400_000;
 
 /** Draws the facts of the latest analysis about the arm of the sentence. Unknown ones are left out. */
-export function drawProgress(node, { verdict, looks, arms }) {
+export function drawProgress(node, { verdict, looks, arms, users, planned_users: planned }) {
   const asOf = looks?.as_of ?? null;
   node.hidden = asOf === null;
   if (asOf === null) return;
   const comparison = arms.find(({ name }) => name === verdict.arm)?.comparison;
   const collected = comparison?.waits_for?.information;
   const [before, after] = node.querySelectorAll("span");
-  const rest = [...needed(comparison?.waits_for), ...ends(comparison, asOf), ...since(comparison)].join(" · ");
+  const rest = [...needed(comparison?.waits_for), ...enrolled(users, planned), ...ends(comparison, asOf), ...since(comparison)].join(" · ");
   const bar = $("progress", node);
   bar.hidden = collected === undefined;
   bar.value = Math.min(1, collected ?? 0);
@@ -31,6 +31,14 @@ function needed(waits) {
   const left = waits.days_needed === undefined ? 0 : waits.days_needed - waits.days;
   const enough = waits.information >= 1 ? "all" : percentage(waits.information, 0);
   return [`${enough} of the data for a decision`, ...(left > 0 ? [`about ${days(left)} to go`] : [])];
+}
+
+/** Users of all arms, out of the planned ones. */
+function enrolled(users, planned) {
+  if (users === undefined || planned === undefined) return [];
+  // 100% only once all of them are there.
+  const share = users < planned ? Math.min(0.99, users / planned) : users / planned;
+  return [`${count(users)} of ${count(planned)} planned users (${percentage(share, 0)})`];
 }
 
 function ends(comparison, asOf) {

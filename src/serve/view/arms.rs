@@ -17,6 +17,7 @@ use super::super::headline::{self, Moment};
 use super::super::verdict::of_look;
 use super::order;
 use super::query::ViewQuery;
+use super::totals::{planned_shares, total_size};
 use crate::board::snapshot::{ArmSnapshot, SnapshotSource, Timeline};
 use crate::settings::AboutExperiment;
 
@@ -38,6 +39,8 @@ pub(super) struct SelectedExperiment<'a> {
     headline: Headline,
     looks: Option<LooksEntry<'a>>,
     compared_with: Option<&'a str>,
+    /// Users of all arms at the latest look.
+    users: Option<f64>,
     /// Latest look.
     look: Option<&'a ExperimentLook>,
 }
@@ -104,6 +107,10 @@ pub(super) fn find<'a>(
             headline: headline::of(name, looked.asked.get(name), looked.shown, arms, looked.moment),
             looks: LooksEntry::of(name, looked.asked, looked.shown),
             compared_with: compared_with(looked.asked.get(name), look),
+            users: look.and_then(|look| {
+                let planned = planned_shares(looked.asked.get(name), look);
+                total_size(look, &planned).users
+            }),
             look,
         });
     }
@@ -159,6 +166,7 @@ impl<'a> SelectedExperiment<'a> {
             verdict: self.headline,
             looks: self.looks,
             compared_with: self.compared_with,
+            users: self.users,
             arms: rows
                 .map(|arm| ArmRow {
                     number: self.names.binary_search(&&*arm.arm).ok(),
@@ -188,6 +196,9 @@ pub(super) struct ShownExperiment<'a> {
     looks: Option<LooksEntry<'a>>,
     /// Control of the looks. Null if arms are not compared.
     compared_with: Option<&'a str>,
+    /// Users at the latest look: the sum over the arms with a share, or over all arms if none has one, whatever the filter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    users: Option<f64>,
     arms: Vec<ArmRow<'a>>,
 }
 

@@ -3,6 +3,8 @@
 
 mod ranks;
 
+use std::collections::BTreeMap;
+
 use abgauge_core::engine::View;
 use abgauge_core::looks::{Estimate, Experiment, ExperimentLook, History, Point};
 use abgauge_core::metrics::Column;
@@ -13,6 +15,7 @@ use self::ranks::{ByRank, Ranks};
 use super::super::api::window_names;
 use super::super::{Exporter, Scope};
 use super::arms::Sparkline;
+use super::totals::{counts, planned_shares, total_size};
 use crate::board::snapshot::{ArmSnapshot, Timeline};
 use crate::settings::WindowSpan;
 
@@ -187,10 +190,7 @@ pub fn render(exporter: &Exporter, query: &ChartQuery, out: &mut Vec<u8>) -> any
     let metric = column.key();
     let looked = look.map(|look| &*look.history);
     let history = looked.filter(|history| column.profile == 0 && history.has(&metric));
-    let planned = match (asked, look) {
-        (Some(asked), Some(look)) => asked.shares_until(look.as_of_ms),
-        _ => Default::default(),
-    };
+    let planned = look.map_or_else(BTreeMap::new, |look| planned_shares(asked, look));
     let lines = lines(exporter, query);
     let by_rank = ByRank::of(&exporter.ranking, column.profile);
     let lift_window = look.and_then(|look| lift_window(look, &exporter.windows));
@@ -213,7 +213,7 @@ pub fn render(exporter: &Exporter, query: &ChartQuery, out: &mut Vec<u8>) -> any
         }
     });
     let windows = &exporter.windows;
-    let counts = |arm: &str| planned.is_empty() || planned.contains_key(arm);
+    let counts = |arm: &str| counts(&planned, arm);
     let answer = ChartsDocument {
         version: 1,
         experiment: &query.experiment,
@@ -222,7 +222,7 @@ pub fn render(exporter: &Exporter, query: &ChartQuery, out: &mut Vec<u8>) -> any
         looks: history.map(ChartedLooks::of),
         lift_window,
         enrollment: look.and_then(|look| enrollment(look, counts)),
-        split: look.map(|look| split(look, counts)),
+        split: look.map(|look| total_size(look, &planned)),
         ranks: by_rank.as_ref().map(ByRank::ranks).unwrap_or_default(),
         marks: marks(exporter.started_ms, asked, look),
         metric,
@@ -304,16 +304,6 @@ fn enrollment(look: &ExperimentLook, counts: impl Fn(&str) -> bool) -> Option<En
     let at = |place: usize| series.iter().filter_map(|users| users[place]).sum();
     let users = (0..looks.times.len()).map(at).collect();
     (!series.is_empty()).then_some(Enrollment { looks, users })
-}
-
-/// Returns the total size of the arms that count.
-fn split(look: &ExperimentLook, counts: impl Fn(&str) -> bool) -> Size {
-    let arms = || look.arms.iter().filter(|(name, _)| counts(name));
-    Size {
-        lists: arms().map(|(_, arm)| arm.size.lists).sum(),
-        // None if one arm has no count of users, because a partial sum would be wrong.
-        users: arms().map(|(_, arm)| arm.size.users).sum(),
-    }
 }
 
 /// Returns the starts of the process and of the experiment, and the changes to its shares and settings, sorted by time.

@@ -350,6 +350,10 @@ fn an_experiment_shows_the_last_look_at_its_arms() {
     let mut arm = control;
     arm["lifts"] = lifts;
     assert_eq!(analysis(1), arm);
+    // Arm `c` has no share, and a filter does not change the number.
+    for query in ["", "filter=b", "filter=c"] {
+        assert_eq!(of(query)["users"], 1000.0, "{query:?}");
+    }
     let comparison = |n: usize| experiment["arms"][n].get("comparison");
     assert_eq!(comparison(0), None, "it is the control");
     let reported = comparison(1).unwrap();

@@ -136,7 +136,7 @@ mod tests {
         let notes = sample::notes();
         let schema = experiment(&notes);
         let settings = schema["properties"].as_object().expect("settings");
-        assert_eq!(settings.len(), 20);
+        assert_eq!(settings.len(), 21);
         let reported = notes.keys().filter(|key| key.starts_with("experiments."));
         assert_eq!(reported.count(), settings.len());
         for (setting, schema) in settings {

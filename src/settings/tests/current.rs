@@ -160,7 +160,7 @@ fn a_reload_applies_some_settings_and_names_the_rest() {
     let compared = "[experiments.\"a.b\"]\ncontrol = \"base\"\n";
     let changed = "[experiments.\"a.b\"]\ncontrol = \"base\"\nmde = 0.1\nalpha = 0.05\n[metrics]\nk = [1]";
     let described = "[experiments.\"a.b\"]\ncontrol = \"base\"\nowner = \"me\"\n";
-    let table: [(&str, &str, &[&str], &[&str]); 17] = [
+    let table: [(&str, &str, &[&str], &[&str]); 18] = [
         ("", "", &[], &[]),
         ("[join]\nslot = \"5s\"", "# a remark, and the default", &[], &[]),
         (
@@ -204,6 +204,12 @@ fn a_reload_applies_some_settings_and_names_the_rest() {
             &[],
         ),
         (described, compared, &["experiments.a.b.owner"], &[]),
+        (
+            compared,
+            "[experiments.\"a.b\"]\ncontrol = \"base\"\nplanned_users = 40000",
+            &["experiments.a.b.planned_users"],
+            &[],
+        ),
         (
             described,
             "",

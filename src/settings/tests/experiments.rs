@@ -766,6 +766,7 @@ fn an_experiment_with_a_control_is_shown_with_defaults() {
         [
             "#description = # not set",
             "#owner = # not set",
+            "#planned_users = # not set",
             "start = \"2026-01-31T09:00:00Z\" # line 4"
         ]
     );
@@ -777,6 +778,7 @@ fn an_experiment_with_a_control_is_shown_with_defaults() {
         [
             "#description = # not set",
             "#owner = # not set",
+            "#planned_users = # not set",
             "#start = # not set",
             "control = \"base\" # line 4",
             "shares = { base = 0.5, \"c d\" = 0.5 } # line 6",
@@ -828,9 +830,35 @@ fn a_description_and_an_owner_are_short_texts_and_need_no_control() {
 }
 
 #[test]
+fn planned_users_are_a_positive_whole_number_and_need_no_control() {
+    for lines in [
+        "planned_users = 40000",
+        "control = \"base\"\nplanned_users = 40000",
+    ] {
+        let config = config(&format!("[experiments.a]\n{lines}"), &[]);
+        let planned = config.about_experiments["a"].planned_users;
+        assert_eq!(planned.map(u64::from), Some(40_000), "{lines}");
+    }
+    for control in ["", "control = \"base\"\n"] {
+        for number in ["0", "-1", "1000000000001"] {
+            check_refused(
+                &format!("{control}planned_users = {number}"),
+                &[
+                    "experiments.a.planned_users",
+                    &format!("{number} is out of range"),
+                    "write a number from 1 to 1000000000000",
+                ],
+            );
+        }
+    }
+    check_refused("planned_users = 0.5", &["planned_users"]);
+}
+
+#[test]
 fn a_description_does_not_change_what_is_counted() {
     let of = |lines: &str| config(&format!("[experiments.a]\ncontrol = \"base\"\n{lines}"), &[]);
-    let (plain, described) = (of(""), of("description = \"New\"\nowner = \"ann\""));
+    let described = "description = \"New\"\nowner = \"ann\"\nplanned_users = 40000";
+    let (plain, described) = (of(""), of(described));
     assert_eq!(plain.fingerprint(), described.fingerprint());
     assert_eq!(plain.experiments, described.experiments);
 }

@@ -6,7 +6,7 @@ mod conflicts;
 mod settings;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroU64};
 
 use abgauge_core::metrics::Measures;
 use abgauge_core::statistics::after_days;
@@ -14,8 +14,9 @@ use toml::Spanned;
 
 use self::comparable::Comparable;
 use crate::settings::error::ErrorReport;
-use crate::settings::ranges::is_between;
-use crate::settings::raw::RawExperiment;
+use crate::settings::names::EXPERIMENTS;
+use crate::settings::ranges::{Ranged as _, is_between};
+use crate::settings::raw::{RawExperiment, setting};
 use crate::settings::rules::{DAYS, WITHOUT_CONTROL};
 use crate::settings::validate::values::{is_short_text, whole};
 use crate::settings::{AboutExperiment, Experiment, Schedule};
@@ -64,12 +65,21 @@ pub(super) fn about(
         let about = AboutExperiment {
             description: text("description", &raw.description),
             owner: text("owner", &raw.owner),
+            planned_users: planned_users(&format!("experiments.{name}.planned_users"), raw, report),
         };
         if about != AboutExperiment::default() {
             all.insert(name.clone(), about);
         }
     }
     all
+}
+
+/// Returns the planned users. Their range is checked here, because they need no control.
+fn planned_users(key: &str, raw: &RawExperiment, report: &mut ErrorReport) -> Option<NonZeroU64> {
+    let users = raw.planned_users.as_ref()?;
+    let row = setting(&format!("{EXPERIMENTS}.planned_users")).expect("it has a row");
+    users.check(row, key, report);
+    NonZeroU64::new(whole(users))
 }
 
 /// Returns the calendar of each experiment with a start. Their other settings may be wrong.

@@ -270,6 +270,11 @@ fn a_decision_is_kept_until_a_later_look_decides_and_a_note_marks_it_open_again(
         notes[..],
         ["since the decision of day 7 the interval of hit ratio has come to include 0"]
     );
+    assert!(
+        reason(&report).starts_with("hit ratio was better, "),
+        "{}",
+        reason(&report)
+    );
     // Later the arm is worse on average.
     for _ in 0..3 {
         world.go(7.0, worse());
@@ -278,6 +283,27 @@ fn a_decision_is_kept_until_a_later_look_decides_and_a_note_marks_it_open_again(
     assert!(
         matches!(state(&report), ArmState::Loss | ArmState::Harm),
         "{report:?}"
+    );
+}
+
+#[test]
+fn a_lost_arm_was_worse_once_its_interval_includes_zero_again() {
+    let mut world = World::new().with(narrow);
+    world.go(7.0, better());
+    let arm = world.kept.arms.get_mut("neural").expect("it is known");
+    let decided = arm.decided.as_mut().expect("it was decided");
+    decided.state = ArmState::Loss;
+    decided.reason = "hit ratio is worse, p = 0.010".to_owned();
+    let back = Truth {
+        rate: 0.225,
+        ..better()
+    };
+    world.go(6.9, back);
+    let report = world.go(7.1, back);
+    assert_eq!(state(&report), ArmState::Loss);
+    assert_eq!(
+        reason(&report),
+        "hit ratio was worse, p = 0.010, decided on day 7; since then its interval has come to include 0"
     );
 }
 
