@@ -28,7 +28,7 @@ await withPage(url, { viewport: { width: 1280, height: 800 } }, async (page, obj
   assert.deepEqual(await all("arm", "data-arm"), ["v 1", "v 2"], "the control that is set comes first");
   assert.match(await locate("bases", { experiment: "first", arm: "v 2", view: "settled" }).innerText(), /final from (\d{4}-\d\d-\d\d )?\d\d:\d\d/);
   const sentence = () => locate("experiment", { experiment: "first" }).locator("[data-testid=sentence]").innerText();
-  assert.match(await sentence(), /^too early: no list is final yet; the first will be in about (32|31|30) min of event time$/);
+  assert.match(await sentence(), /^too early: no list is final yet; the first becomes final in about (32|31|30) min of event time$/);
   const settling = locate("settling").first();
   assert.match(await settling.innerText(), /^Nothing is final yet\. Final numbers start at (\d{4}-\d\d-\d\d )?\d\d:\d\d, when the first lists can get no more clicks: \d+% of the way\./);
   const { begin, share, end: liveEnd } = await settling.evaluate((node) => {

@@ -105,7 +105,7 @@ pub fn waiting(has_settled: bool, settles_in_ms: Option<i64>, settle_after_ms: i
             "too early: the first lists are final, and the first analysis comes within ten minutes of event time",
         ),
         Some(ms) if ms > 0 => headline.text(format!(
-            "too early: no list is final yet; the first will be in about {} of event time",
+            "too early: no list is final yet; the first becomes final in about {} of event time",
             write::span(ms)
         )),
         _ => headline.text(format!(

@@ -553,7 +553,7 @@ fn shows_when_lists_become_final_before_the_first_look() {
     let words = |headline: Headline| headline.sentence(str::to_owned);
     assert_eq!(
         words(waiting(false, Some(720_000), 1_920_000)),
-        "too early: no list is final yet; the first will be in about 12 min of event time"
+        "too early: no list is final yet; the first becomes final in about 12 min of event time"
     );
     assert_eq!(
         words(waiting(false, Some(-5), 1_920_000)),
