@@ -29,8 +29,8 @@ const CHECKS = {
     assert.match(await words(of("verdict")), /^Probably harmful neural is probably worse than base by the one-sided test of harm since Tue 18 Nov: MRR@5 −0\.6% \(−1\.3% to \+0\.1%\), at least 0\.4% worse \(one-sided 97\.5%\), /);
     assert.equal(await words(of("decision", { arm: "neural" })), "Probably harmful");
     assert.equal(await reason("neural"), "roll back: MRR@5 is probably worse by the one-sided test of harm, p of harm < 0.001, since day 7, at least 0.4% worse (one-sided 97.5%)");
-    assert.equal(await words(of("progress")), "8.2 days since the start · harm found 2025-11-18");
-    assert.equal((await facts("neural"))[0], "MRR@5: harm found 2025-11-18; at least 0.4% worse (one-sided 97.5%). The two-sided interval includes 0.");
+    assert.equal(await words(of("progress")), "8.2 days since the start · harm found Tue 18 Nov");
+    assert.equal((await facts("neural"))[0], "MRR@5: harm found Tue 18 Nov; at least 0.4% worse (one-sided 97.5%). The two-sided interval includes 0.");
   },
 
   /** A decision stays, and is explained next to an interval that includes 0. */
@@ -40,16 +40,16 @@ const CHECKS = {
     assert.match(await reason("neural"), /^roll back: MRR@5 was worse, .*decided on day 7; since then its interval has come to include 0$/);
     const shown = await Promise.all(["lift", "interval"].map((column) => words(cell("neural", "mrr@5", column))));
     assert.deepEqual(shown, ["−6.0%", "−9.0% to −3.0%"], "the table shows what the sentence shows");
-    assert.equal((await facts("neural"))[0], "MRR@5 is shown as decided on 2025-11-18. The latest analysis: −5.0% (−20.0% to +10.0%).");
+    assert.equal((await facts("neural"))[0], "MRR@5 is shown as decided on Tue 18 Nov. The latest analysis: −5.0% (−20.0% to +10.0%).");
   },
 
-  /** A decision has the day since which it holds, and the later one that confirmed it. */
+  /** A decision has the day since which it holds, and the later one that confirmed it: in UTC as in the sentence, though it is 14 hours later here. */
   async confirmed({ page, words, of, reason }) {
-    assert.match(await words(of("verdict")), /^Better neural beats base: MRR@5 \+10\.0% \(\+1\.0% to \+19\.0%\), better since Tue 18 Nov \(day 7\), confirmed Wed 19 Nov \(day 8\), /);
-    assert.equal(await words(of("progress")), "8.2 days since the start · Better since 2025-11-18, confirmed 2025-11-19");
-    assert.equal(await words(of("comparison", { arm: "neural" }).locator(".arm")), "neural Better since 2025-11-18");
+    assert.match(await words(of("verdict")), /^Better neural beats base: MRR@5 \+10\.0% \(\+1\.0% to \+19\.0%\), better since Tue 18 Nov \(day 7\), last confirmed Wed 19 Nov \(day 8\), /);
+    assert.equal(await words(of("progress")), "8.2 days since the start · Better since Tue 18 Nov, last confirmed Wed 19 Nov");
+    assert.equal(await words(of("comparison", { arm: "neural" }).locator(".arm")), "neural Better since 18 Nov");
     assert.equal(await words(of("comparison", { arm: "blend" }).locator(".arm")), "blend Undecided");
-    assert.equal(await reason("neural"), "promote: MRR@5 is better, p = 0.020, since day 7, confirmed on day 8");
+    assert.equal(await reason("neural"), "promote: MRR@5 is better, p = 0.020, since day 7, last confirmed on day 8");
     const [download] = await Promise.all([page.waitForEvent("download"), page.locator("#json").click()]);
     const { rows } = JSON.parse(readFileSync(await download.path(), "utf8"));
     const row = rows.find(({ experiment, arm, metric, k }) => experiment === "ranker" && arm === "neural" && `${metric}@${k}` === "mrr@5");
@@ -110,9 +110,9 @@ const CHECKS = {
     const reasons = [await reason("neural"), await reason("blend")];
     assert.match(reasons[0], /^promote: /);
     assert.match(reasons[1], /^also passes, not compared with neural: /);
-    assert.equal(await words(of("progress")), "8.2 days since the start · Better since 2025-11-18");
+    assert.equal(await words(of("progress")), "8.2 days since the start · Better since Tue 18 Nov");
     assert.equal(await of("progress").locator("progress").isVisible(), false, "nothing is missing");
-    assert.match(await words(of("verdict")), /2 of 3 arms beat it, not compared with each other/);
+    assert.match(await words(of("verdict")), /2 of 3 arms beat base, not compared with each other/);
     assert.equal((await facts("neural")).at(-1), "No guardrail is set.");
   },
 
@@ -156,14 +156,14 @@ const CHECKS = {
   async trusted({ words, of }) {
     assert.equal(
       await words(of("trust")),
-      "6 of 7 checks passed, 1 not possible yet: users split as planned OK (p = 0.800) each user in one arm OK (0.05% in two) users known OK equal losses OK equal lists per user OK clicks find their list no clicks yet all data read OK",
+      "6 of 7 checks passed, 1 not possible yet: traffic split OK (p = 0.800) each user in one arm OK (0.05% in two) users known OK equal losses OK equal lists per user OK clicks find their list no clicks yet data read OK",
     );
     assert.equal(await of("trust").locator("a").count(), 0);
   },
 
   /** Checks that failed come with their runbooks, those of the stream too. */
   async "not trusted"({ words, of }) {
-    assert.match(await words(of("trust")), /^2 of 7 checks failed: users split as planned not as planned \(p < 0\.001\) What to do each user in one arm not checked users known OK .* clicks find their list 10\.0% find none What to do all data read OK$/);
+    assert.match(await words(of("trust")), /^2 of 7 checks failed: traffic split not as planned \(p < 0\.001\) What to do clicks find their list 10\.0% find none What to do each user in one arm not checked users known OK .* data read OK$/);
     const links = await of("trust").locator("a").evaluateAll((nodes) => nodes.map((node) => node.getAttribute("href")));
     assert.deepEqual(links, ["runbooks#abgaugesampleratiomismatch", "runbooks#abgaugeunmatchedclicks"]);
   },
@@ -205,7 +205,7 @@ function addEffects() {
 
 const script = what === "absolute effects" ? addEffects : { content: `(${changeAnswers})(${JSON.stringify(CHANGES[what] ?? {})})` };
 
-await withPage(url, { script, viewport: { width: 1440, height: 900 }, timezoneId: "UTC" }, async (page, objections) => {
+await withPage(url, { script, viewport: { width: 1440, height: 900 }, timezoneId: what === "confirmed" ? "Pacific/Kiritimati" : "UTC" }, async (page, objections) => {
   const { locate, state, pick } = hands(page);
   await state({ "nothing counted": "wrong", "not trusted": "warned" }[what] ?? "ready");
   await ranker(page).locator("[data-testid=comparison]").first().waitFor(PATIENCE);

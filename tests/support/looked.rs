@@ -238,7 +238,7 @@ impl LookedAt {
         }
         give_reason(
             &mut report,
-            "MRR@5 is better, p = 0.020, since day 7, confirmed on day 8",
+            "MRR@5 is better, p = 0.020, since day 7, last confirmed on day 8",
         );
         self.show(report);
     }

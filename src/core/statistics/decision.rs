@@ -428,12 +428,12 @@ pub(super) fn refused_reason(shares: [f64; 2]) -> String {
     format!("{arm} of the arm's lists were refused or lost a click, but {control} of its control's lists")
 }
 
-/// Appends the day of the decision to a reason: ", decided on day 7" or ", since day 7, confirmed on day 14".
+/// Appends the day of the decision to a reason: ", decided on day 7" or ", since day 7, last confirmed on day 14".
 pub(super) fn dated(reason: &str, at: DecidedAt) -> String {
     let DecidedAt { day, since_day, .. } = at;
     match since_day == day {
         true => format!("{reason}, decided on day {day}"),
-        false => format!("{reason}, since day {since_day}, confirmed on day {day}"),
+        false => format!("{reason}, since day {since_day}, last confirmed on day {day}"),
     }
 }
 

@@ -165,8 +165,8 @@ mod tests {
                 "CTR@10 was worse, p = 0.010, decided on day 7; since then its interval has come to include 0",
             ),
             (
-                "CTR@10 is better, p = 0.010, since day 7, confirmed on day 14",
-                "CTR@10 was better, p = 0.010, decided on day 7, confirmed on day 14; since then its interval has come to include 0",
+                "CTR@10 is better, p = 0.010, since day 7, last confirmed on day 14",
+                "CTR@10 was better, p = 0.010, decided on day 7, last confirmed on day 14; since then its interval has come to include 0",
             ),
             (
                 "CTR@1 is worse, p = 0.010, decided on day 7",

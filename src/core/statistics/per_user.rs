@@ -56,20 +56,20 @@ pub struct UserMetric {
 pub const USER_METRICS: [UserMetric; 3] = [
     UserMetric {
         id: LISTS_PER_USER,
-        name: "lists per user",
-        meaning: "Served lists per assigned user. Only the lift is known: it compares lists ÷ share of users.",
+        name: "lists per assigned user",
+        meaning: "Served lists per assigned user, seen or not: users are the planned share. Only the lift is known: it compares lists ÷ planned share.",
         counts: |arm| &arm.lists,
     },
     UserMetric {
         id: HITS_PER_USER,
-        name: "hits per user",
-        meaning: "Lists with a click per assigned user. Only the lift is known: it compares lists with a click ÷ share of users.",
+        name: "hits per assigned user",
+        meaning: "Lists with a click per assigned user, seen or not: users are the planned share. Only the lift is known: it compares lists with a click ÷ planned share.",
         counts: |arm| &arm.hits,
     },
     UserMetric {
         id: CLICKS_PER_USER,
-        name: "clicks per user",
-        meaning: "Clicked items per assigned user. Only the lift is known: it compares clicked items ÷ share of users.",
+        name: "clicks per assigned user",
+        meaning: "Clicked items per assigned user, seen or not: users are the planned share. Only the lift is known: it compares clicked items ÷ planned share.",
         counts: |arm| &arm.clicks,
     },
 ];

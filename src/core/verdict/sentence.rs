@@ -181,7 +181,7 @@ struct TestedArm<'a> {
 
 impl TestedArm<'_> {
     /// Writes the lift with its current band, or as decided: "CTR@10 +4.1% (+0.9% to +7.3%), decided Mon 24 Nov, day 7". If a later
-    /// look has confirmed the decision, it ends with ", better since Mon 24 Nov (day 7), confirmed Mon 1 Dec (day 14)".
+    /// look has confirmed the decision, it ends with ", better since Mon 24 Nov (day 7), last confirmed Mon 1 Dec (day 14)".
     fn lift(&self, key: &str, metric: &MetricReport) -> String {
         let (shown, interval) = self.shown(metric);
         let lift = lift(key, shown, interval);
@@ -206,7 +206,7 @@ impl TestedArm<'_> {
             None => format!("{} since", self.label.words().to_lowercase()),
         };
         format!(
-            "{state} {since} (day {}), confirmed {decided} (day {})",
+            "{state} {since} (day {}), last confirmed {decided} (day {})",
             at.since_day, at.day
         )
     }
@@ -409,17 +409,20 @@ impl<'a> ComparedLook<'a> {
             headline = headline.text(format!(": {}{}", best.lift(key, metric), best.open_again()));
         }
         let headline = headline.resting_on(self.rests_on(best.name, metric));
-        let headline = match n_arms {
-            0 | 1 => headline,
-            _ => headline.text(format!(
-                "; {n_wins} of {n_arms} arms {}",
-                match self.settings.goal {
-                    Goal::Superior if n_wins == 1 => "beats it",
-                    Goal::Superior => "beat it, not compared with each other",
-                    Goal::NonInferior if n_wins == 1 => "is not worse",
-                    Goal::NonInferior => "are not worse",
+        let headline = match (n_arms, self.settings.goal) {
+            (0 | 1, _) => headline,
+            (_, goal) => {
+                let headline = headline.text(format!("; {n_wins} of {n_arms} arms "));
+                match goal {
+                    Goal::Superior if n_wins == 1 => headline.text("beats ").name(self.control()),
+                    Goal::Superior => headline
+                        .text("beat ")
+                        .name(self.control())
+                        .text(", not compared with each other"),
+                    Goal::NonInferior if n_wins == 1 => headline.text("is not worse"),
+                    Goal::NonInferior => headline.text("are not worse"),
                 }
-            )),
+            }
         };
         named_invalid(self.named_others(headline, worse), &self.unread())
     }

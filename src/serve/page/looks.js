@@ -6,7 +6,7 @@ import { drawAxis, drawBar, edgeOf } from "./intervals.js";
 import { drawOwn } from "./own.js";
 import { drawFacts } from "./progress.js";
 import { drawValue } from "./why.js";
-import { DECIDED, ROLES, STATES, count, date, digitsOf, heldOf, idsPerUser, interval, lift, metricOf, moment, nameOf, percentage, probability, stateOf, visible } from "./words.js";
+import { DECIDED, ROLES, STATES, count, day, digitsOf, heldOf, idsPerUser, interval, lift, metricOf, moment, nameOf, percentage, probability, stateOf, visible } from "./words.js";
 
 /** Looks are ten minutes of event time apart. A look that is late by more than two intervals is held back. */
 const LATE_MS = 20 * 60_000;
@@ -127,7 +127,7 @@ function held(looks, stream) {
   const sentences = [];
   const partition = waitsFor === null ? "" : ` Partition ${waitsFor} is furthest behind.`;
   if (asOf === null) sentences.push(`No analysis has been made yet: the first one follows once the first lists are final.${partition}`);
-  else if (isHeld(looks, stream)) sentences.push(`The next analysis is held back.${partition}`);
+  else if (isHeld(looks, stream)) sentences.push(`The next analysis is held back.${partition} What is shown stays valid for the lists named above.`);
   if (noUsers !== null) sentences.push(`${noUsers[0].toUpperCase()}${noUsers.slice(1)}.`);
   return sentences;
 }
@@ -175,7 +175,7 @@ function armLine({ name, experiment }) {
       // A control that is called so needs no mark.
       $(".is-control", node).hidden = !isControl || name === "control";
       const { since } = heldOf(comparison ?? {});
-      note($(".since", node), since === undefined ? "" : `since ${date(since)}`);
+      note($(".since", node), since === undefined ? "" : `since ${day(since).short}`);
       attribute(node, "data-role", primary?.role);
       const isWhole = isOpen || primary === undefined;
       const cells = isWhole ? [{ name: "reason", words: isOpen ? reasonOf(arm) : "", span: arm.nColumns }] : cellsOf(primary, { name, comparison, analysis }, edge);

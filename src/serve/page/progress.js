@@ -1,8 +1,8 @@
 // Facts other than lifts. One line per experiment: how long it has run, the share of the data for a decision, users out of the planned
 // ones, when it ends, and when it was decided. Below an arm: the facts that decide or delay a decision, and its checks.
 
-import { $, keyed, lines, named, text } from "./document.js";
-import { count, date, days, digitsOf, equation, heldOf, interval, lift, nameOf, number, percentage, span } from "./words.js";
+import { $, lines, text } from "./document.js";
+import { count, day, days, digitsOf, heldOf, interval, lift, nameOf, number, percentage, span } from "./words.js";
 
 const DAY_MS = 86_400_000;
 
@@ -44,25 +44,24 @@ function enrolled(users, planned) {
 function ends(comparison, asOf) {
   const end = comparison?.planned_end;
   if (end === undefined) return [];
-  return [end > asOf ? `planned end ${date(end)}` : `planned end was ${date(end)}`];
+  return [end > asOf ? `planned end ${day(end).long}` : `planned end was ${day(end).long}`];
 }
 
 /** Day since which the decision holds and day of the look that confirmed it, or day of the first harm. Other states have no known begin. */
 function since(comparison) {
   const { since, confirmed } = heldOf(comparison ?? {});
   if (since === undefined) return [];
-  if (comparison.state === "harm") return [`harm found ${date(since)}`];
+  if (comparison.state === "harm") return [`harm found ${day(since).long}`];
   // The interval of a loss that is only probable now has changed since its decision.
-  const begin = comparison.label === "Probably harmful" ? `decided ${date(since)}` : `${comparison.label} since ${date(since)}`;
-  return [date(confirmed) === date(since) ? begin : `${begin}, confirmed ${date(confirmed)}`];
+  const begin = comparison.label === "Probably harmful" ? `decided ${day(since).long}` : `${comparison.label} since ${day(since).long}`;
+  return [day(confirmed).long === day(since).long ? begin : `${begin}, last confirmed ${day(confirmed).long}`];
 }
 
 // ---- An arm -------------------------------------------------------------------------------------
 
-/** Draws the facts and the checks of a compared arm, whose rows of metrics are these. */
+/** Draws the facts of a compared arm, whose rows of metrics are these. */
 export function drawFacts(node, comparison, metrics) {
   lines($("[data-testid=facts]", node), factsOf(comparison, metrics));
-  keyed($("dl", node), checksOf(comparison.checks), ({ name }) => name, named("check"));
 }
 
 /** Later numbers, harm, guardrails, and how much of the data is there. */
@@ -78,7 +77,7 @@ function factsOf({ state, waits_for: waits }, metrics) {
 }
 
 function laterOf({ key, decided, latest }) {
-  return `${nameOf(key)} is shown as decided on ${date(decided)}. The latest analysis: ${lift(latest.lift)} (${interval(latest)}).`;
+  return `${nameOf(key)} is shown as decided on ${day(decided).long}. The latest analysis: ${lift(latest.lift)} (${interval(latest)}).`;
 }
 
 function harmOf({ key, lift, lower, upper, harm: { bound, level }, harm_since: since }) {
@@ -87,7 +86,7 @@ function harmOf({ key, lift, lower, upper, harm: { bound, level }, harm_since: s
   // The bound lies on the better side of the lift, so it shows which side is better.
   const isWorse = bound > lift ? bound < 0 : bound > 0;
   const now = isWorse ? `at least ${percentage(Math.abs(bound))} worse (one-sided ${percentage(level, digits)})` : "its one-sided bound includes 0 now";
-  return `${nameOf(key)}: harm found ${date(since)}; ${now}.${isHeld ? " The two-sided interval includes 0." : ""}`;
+  return `${nameOf(key)}: harm found ${day(since).long}; ${now}.${isHeld ? " The two-sided interval includes 0." : ""}`;
 }
 
 const GUARDRAILS = { holds: "holds", not_yet: "not shown to hold yet", broken: "broken" };
@@ -95,11 +94,4 @@ const GUARDRAILS = { holds: "holds", not_yet: "not shown to hold yet", broken: "
 function guardrailOf({ key, guardrail: { margin, bound, state } }) {
   const now = bound === undefined ? "no interval yet" : state === "holds" ? `at worst ${lift(bound)}` : `may be ${bound < 0 ? "down" : "up"} ${percentage(Math.abs(bound))}`;
   return `Guardrail ${nameOf(key)} ${GUARDRAILS[state] ?? state}: ${now}, ${percentage(margin)} allowed.`;
-}
-
-/** The check of an arm alone. Those of the whole experiment are at its top. */
-function checksOf({ list_ratio: ratio }) {
-  if (!ratio) return [];
-  const bounds = ratio.lower === undefined ? "" : ` (${number(ratio.lower, 3)} to ${number(ratio.upper, 3)})`;
-  return [{ name: "lists per user ÷ control's", value: `${number(ratio.value, 3)}${bounds}, ${equation("p", ratio.p)}`, tip: "Lists per assigned user, divided by the control's. If an arm changes how many lists a user gets, a ratio per list is not an effect on users." }];
 }

@@ -4,7 +4,7 @@
 import { $, attribute, keyed, named, text } from "./document.js";
 import { isHeld } from "./looks.js";
 import { clicksOf, losses, recordsOf } from "./stream.js";
-import { STATES, equation, percentage, share, some } from "./words.js";
+import { STATES, equation, number, percentage, share, some } from "./words.js";
 
 /** Runbooks of warnings about clicks that find no list. Others that affect numbers are about the data as a whole. */
 const OF_CLICKS = ["AbgaugeUnmatchedClicks", "AbgaugePartitionersDiffer", "AbgaugeMisplacedKeys"];
@@ -20,7 +20,8 @@ export function drawTrust(node, experiment) {
   const passed = nUnknown === 0 ? `All ${of} passed:` : `${checks.length - nUnknown} of ${of} passed, ${nUnknown} not possible yet:`;
   text($("b", node), nBad === 0 ? passed : `${nBad} of ${of} failed:`);
   attribute(node, "data-trusted", String(nBad === 0));
-  keyed($("dl", node), checks, ({ name }) => name, named("check"));
+  // What is wrong comes first.
+  keyed($("dl", node), checks.sort((a, b) => Boolean(b.runbook) - Boolean(a.runbook)), ({ name }) => name, named("check"));
 }
 
 /** Checks of the arms shown against their control. */
@@ -43,12 +44,19 @@ function ofComparison({ arms, looks: { no_users: noUsers } }) {
   const split = result("invalid(srm)", srm !== undefined, ` (${equation("p", srm?.p)})`, () => `not as planned (${equation("p", srm?.p)})`);
   const users = result("invalid(users)", hasUsers, without === 0 ? "" : ` (unknown in ${percentage(without)} of an arm's lists)`, () => "missing, or one has too many lists");
   return [
-    { name: "users split as planned", ...split, tip: `Each arm should have its planned share of the users. A p of 0.001 or less means that assignment or logging is broken. It needs shares under [experiments.NAME], and users.${uncounted}` },
+    { name: "traffic split", ...split, tip: `Each arm should have its planned share of the users. A p of 0.001 or less means that assignment or logging is broken. It needs shares under [experiments.NAME], and users.${uncounted}` },
     { name: "each user in one arm", ...result("invalid(multi_arm)", multiArm !== undefined, ` (${percentage(multiArm?.share ?? 0, 2)} in two)`, () => `${percentage(multiArm?.share ?? 0)} in two`), tip: `Users who see two arms blur the difference. Above 1% of at least a thousand users, nothing can be trusted.${uncounted}` },
     { name: "users known", ...users, tip: "A list without a user counts as a user of its own, so intervals become too narrow. Above 20% of an arm's lists, no lift is shown." },
-    { name: "equal losses", ...result("invalid(refused)", true, worst === 0 ? "" : ` (at most ${percentage(worst)})`, ({ comparison: { checks } }) => `${percentage(checks.refused?.arm ?? 0)} against ${percentage(checks.refused?.control ?? 0)}`), tip: "Lists that were refused and clicks that were lost, as a share of each arm's lists. If an arm loses more than its control, their values cannot be compared." },
-    { name: "equal lists per user", ...result("invalid(list_ratio)", ratios.length > 0, "", ({ name, comparison: { checks } }) => `${percentage((checks.list_ratio?.value ?? 1) - 1)} more or less in ${name}`), tip: "Users of all arms should get equally many lists. If an arm changes that, a ratio per list is not an effect on users. It needs shares under [experiments.NAME]." },
+    { name: "equal losses", ...result("invalid(refused)", true, worst === 0 ? "" : ` (at most ${percentage(worst)} lost)`, ({ comparison: { checks } }) => `${percentage(checks.refused?.arm ?? 0)} against ${percentage(checks.refused?.control ?? 0)}`), tip: "Lists that were refused and clicks that were lost, as a share of each arm's lists. If an arm loses more than its control, their values cannot be compared." },
+    { name: "equal lists per user", ...result("invalid(list_ratio)", ratios.length > 0, ratioOf(ratios), ({ name, comparison: { checks } }) => `${percentage((checks.list_ratio?.value ?? 1) - 1)} more or less in ${name}`), tip: "Users of all arms should get equally many lists. If an arm changes that, a ratio per list is not an effect on users. It needs shares under [experiments.NAME]." },
   ];
+}
+
+/** Lists per user, by the arms compared. */
+function ratioOf(ratios) {
+  const values = ratios.map(({ value }) => value);
+  const [least, most] = [Math.min(...values), Math.max(...values)].map((value) => number(value, 3));
+  return ` (${least === most ? least : `${least} to ${most}`} times the control's)`;
 }
 
 /** Checks of the data behind all experiments. */
@@ -63,7 +71,7 @@ function ofStream(looks, { stream, nPartitions }) {
   const missed = lost > 0 ? ` (${share(lost, read)} refused)` : "";
   return [
     { name: "clicks find their list", ...found, runbook: clicks?.runbook, tip: `Share of ${some(all, "click")} since the start whose list was read. The others count for no arm.` },
-    { name: "all data read", value: WRONG[runbook] ?? `OK${missed}`, runbook, tip: `All ${some(nPartitions, "partition")} of this instance have been read up to the analysis, and few records were refused as late, unreadable or in the future.` },
+    { name: "data read", value: WRONG[runbook] ?? `OK${missed}`, runbook, tip: `All ${some(nPartitions, "partition")} of this instance have been read up to the analysis, and few records were refused as late, unreadable or in the future.` },
   ];
 }
 

@@ -250,6 +250,14 @@ export function date(ms) {
   return `${it.getFullYear()}-${two(it.getMonth() + 1)}-${two(it.getDate())}`;
 }
 
+const DAY = new Intl.DateTimeFormat("en-US", { weekday: "short", day: "numeric", month: "short", timeZone: "UTC" });
+
+/** Day of a decision, in UTC as in the sentence: { long: "Mon 24 Nov", short: "24 Nov" }. */
+export function day(ms) {
+  const { weekday, day, month } = Object.fromEntries(DAY.formatToParts(ms).map(({ type, value }) => [type, value]));
+  return { long: `${weekday} ${day} ${month}`, short: `${day} ${month}` };
+}
+
 export function clock(ms) {
   const it = new Date(ms);
   return `${two(it.getHours())}:${two(it.getMinutes())}:${two(it.getSeconds())}`;

@@ -317,7 +317,7 @@ fn a_decision_holds_since_the_first_look_with_its_state() {
     assert_eq!(state(&report), ArmState::Win);
     assert_eq!(since(&world), Some((7, 14)));
     assert!(
-        reason(&report).ends_with(", since day 7, confirmed on day 14"),
+        reason(&report).ends_with(", since day 7, last confirmed on day 14"),
         "{}",
         reason(&report)
     );

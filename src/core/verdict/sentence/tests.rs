@@ -122,7 +122,7 @@ fn names_the_winner_with_the_highest_lower_end_and_counts_all() {
     ]);
     world.check(
         Badge::Win,
-        "neural beats control: CTR@10 +29.0% (+24.0% to +34.0%), 12.90% against 10.00%, 4,000 users each, traffic split OK (p = 0.800); 2 of 3 arms beat it, not compared with each other",
+        "neural beats control: CTR@10 +29.0% (+24.0% to +34.0%), 12.90% against 10.00%, 4,000 users each, traffic split OK (p = 0.800); 2 of 3 arms beat control, not compared with each other",
     );
     assert_eq!(world.headline().arm.as_deref(), Some("neural"));
     world
@@ -131,7 +131,7 @@ fn names_the_winner_with_the_highest_lower_end_and_counts_all() {
         .insert("draft".to_owned(), arm(ArmState::Harm, [-0.3, -0.2, -0.1]));
     let words = world.headline().sentence(str::to_owned);
     assert!(
-        words.ends_with("; 2 of 3 arms beat it, not compared with each other; draft is worse"),
+        words.ends_with("; 2 of 3 arms beat control, not compared with each other; draft is worse"),
         "{words}"
     );
 }
@@ -251,18 +251,21 @@ fn a_confirmed_decision_shows_since_when_it_holds() {
     };
     let words = state(ArmState::Win, [0.01, 0.03, 0.07]);
     assert!(
-        words.starts_with("neural beats control: CTR@10 +3.0% (+1.0% to +7.0%), better since Mon 24 Nov (day 7), confirmed Mon 1 Dec (day 14), "),
+        words.starts_with("neural beats control: CTR@10 +3.0% (+1.0% to +7.0%), better since Mon 24 Nov (day 7), last confirmed Mon 1 Dec (day 14), "),
         "{words}"
     );
     let words = state(ArmState::Loss, [-0.07, -0.03, -0.01]);
     assert!(
-        words.contains("(−7.0% to −1.0%), worse since Mon 24 Nov (day 7), confirmed Mon 1 Dec (day 14), "),
+        words.contains(
+            "(−7.0% to −1.0%), worse since Mon 24 Nov (day 7), last confirmed Mon 1 Dec (day 14), "
+        ),
         "{words}"
     );
     let words = state(ArmState::NoEffect, [-0.01, 0.0, 0.01]);
     assert!(
-        words
-            .contains("(−1.0% to +1.0%), no effect since Mon 24 Nov (day 7), confirmed Mon 1 Dec (day 14), "),
+        words.contains(
+            "(−1.0% to +1.0%), no effect since Mon 24 Nov (day 7), last confirmed Mon 1 Dec (day 14), "
+        ),
         "{words}"
     );
     let world = World::new(&[("neural", ArmState::Win, [-0.01, 0.03, 0.07])])
@@ -273,7 +276,7 @@ fn a_confirmed_decision_shows_since_when_it_holds() {
         .headline()
         .sentence(str::to_owned);
     assert!(
-        words.contains(", decided Mon 24 Nov (day 7), confirmed Mon 1 Dec (day 14); since then its interval has come to include 0, "),
+        words.contains(", decided Mon 24 Nov (day 7), last confirmed Mon 1 Dec (day 14); since then its interval has come to include 0, "),
         "{words}"
     );
 }
@@ -666,7 +669,7 @@ fn an_invalid_arm_is_named_next_to_a_winner() {
     ])
     .check(
         Badge::Win,
-        "neural beats control: CTR@10 +29.0% (+24.0% to +34.0%), 12.90% against 10.00%, 4,000 users each, traffic split OK (p = 0.800); 1 of 2 arms beats it; do \
+        "neural beats control: CTR@10 +29.0% (+24.0% to +34.0%), 12.90% against 10.00%, 4,000 users each, traffic split OK (p = 0.800); 1 of 2 arms beats control; do \
          not read draft",
     );
 }
