@@ -53,7 +53,7 @@ families! {
     open_transaction_since: GaugeVec = "abgauge_open_transaction_since_timestamp_seconds" ["topic", "partition"]
         "Time since which an open transaction has been blocking a partition.";
     settle_delay: OptionalGauge = "abgauge_settle_delay_seconds" []
-        "Event time by which lists become final later than attribution + lateness, for the slowest pair.";
+        "How much later than attribution + lateness lists become final, in event time, for the slowest pair.";
     frontier: GaugeVec = "abgauge_frontier_timestamp_seconds" ["partition", "scope"]
         "Event time before which everything is final; in the scope global, final and stored.";
     global_behind: OptionalGauge = "abgauge_global_behind_seconds" []
@@ -89,7 +89,7 @@ families! {
     build_info: IntGaugeVec = "abgauge_build_info" ["version"]
         "Version of this program.";
     page_info: IntGaugeVec = "abgauge_page_info" ["url"]
-        "Address of the page (http.public_url).";
+        "URL of the page (http.public_url).";
     dead_letters: IntCounterVec = "abgauge_dead_letters_total" ["result"]
         "Unreadable records sent to the dead-letter topic, by result.";
 }

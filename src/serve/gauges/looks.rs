@@ -73,7 +73,7 @@ const INTERVALS: &[LookFamily<Interval>] = &[
         row: Series::gauge(
             "abgauge_ci_lower",
             IN_WINDOW_BY_METRIC,
-            "Lower end of the interval of an arm's metric, in the metric's unit, by user buckets. Valid for a single analysis, not for repeated ones.",
+            "Lower end of the interval of an arm's metric, in the metric's unit, from user buckets. Valid for a single analysis, not for repeated ones.",
         ),
         number: |interval| Some(Number::Float(interval.lower)),
     },
@@ -81,7 +81,7 @@ const INTERVALS: &[LookFamily<Interval>] = &[
         row: Series::gauge(
             "abgauge_ci_upper",
             IN_WINDOW_BY_METRIC,
-            "Upper end of the interval of an arm's metric, in the metric's unit, by user buckets. Valid for a single analysis, not for repeated ones.",
+            "Upper end of the interval of an arm's metric, in the metric's unit, from user buckets. Valid for a single analysis, not for repeated ones.",
         ),
         number: |interval| Some(Number::Float(interval.upper)),
     },
@@ -195,7 +195,7 @@ const OF_ARMS: &[LookFamily<ArmReport>] = &[
         row: Series::gauge(
             "abgauge_list_ratio_p_value",
             OF_ARM,
-            "p-value of as many lists per assigned user as in the control, corrected for repeated analyses.",
+            "p-value of an arm having as many lists per assigned user as the control, corrected for repeated analyses.",
         ),
         number: |arm| arm.list_ratio.map(|ratio| Number::Float(ratio.p)),
     },

@@ -23,7 +23,7 @@ export function drawHealth(answer) {
       name: "delay of final lists",
       value: stream.settle_delay_seconds == null ? "–" : span(Math.max(0, stream.settle_delay_seconds)),
       isMuch: stream.ready && stream.settle_delay_seconds > ABOVE.AbgaugeSettleDelay,
-      tip: `Event time by which lists become final later than attribution + lateness, in the slowest pair of partitions. Near zero when all is well, marked above ${span(ABOVE.AbgaugeSettleDelay)}.`,
+      tip: `How much later than attribution + lateness lists become final, in event time, in the slowest pair of partitions. Near zero when all is well, marked above ${span(ABOVE.AbgaugeSettleDelay)}.`,
     },
     newestList(answer),
     { name: "open lists", value: count(stream.open_lists), tip: "Lists whose attribution window is open: they count in the live view, and not yet in the final one." },
