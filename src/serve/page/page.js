@@ -86,7 +86,7 @@ function drawShows() {
 }
 
 const STATES = {
-  asking: () => "asking…",
+  asking: () => "connecting…",
   silent: () => `abgauge has not answered since ${clock(silence.since)} (${silence.reason}): trying again.`,
   ready: () => "ready",
   warned: (n) => `ready, with ${some(n, "warning")}`,

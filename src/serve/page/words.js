@@ -68,11 +68,11 @@ export const WORDS = {
 
 /** Words of a sentence that need an explanation. */
 const TERMS = {
-  buckets: "Users are put into 256 groups, the buckets, to measure how much users differ. About 500 users of each arm fill enough of them.",
+  buckets: "Users are put into 256 groups, the buckets, to measure how much users differ. About 500 users in each arm fill enough of them.",
   "expected hits": "Lists with a click that an arm should have by now, if all arms are equally good. 100 are needed for a test.",
   guardrail: "A metric that must not fall by more than its margin.",
   "one-sided test of harm": "A test at every analysis for one question only: is the arm worse? It finds harm sooner than the interval shown, which looks both ways.",
-  "data collected": "The share of the users and clicks that is needed to find an effect of this size in four of five cases.",
+  "data collected": "Users and clicks so far, as a share of those needed to find an effect of this size in four of five cases.",
 };
 
 /** Returns the first metric or term in the words whose name is not `known` yet: { name, words, at, help }, or undefined. */
