@@ -502,7 +502,7 @@ Examples:
 Exit codes:
    0  ready to start
   65  the sample or an event in it cannot be read; with --connect: no record of a topic can be read
-  69  Kafka or the registry of schemas cannot be reached
+  69  Kafka or the schema registry cannot be reached
   78  something must be fixed";
 
 const CONFIG_EXAMPLES: &str = "\

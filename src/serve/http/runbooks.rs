@@ -100,7 +100,7 @@ mod tests {
         }
         for reported in [
             "see docs/sizing.md.",
-            "a start reads back (docs/operate.md)",
+            "what abgauge reads back (docs/operate.md)",
             "<table>",
         ] {
             assert!(page.contains(reported), "{reported}");
