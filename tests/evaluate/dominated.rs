@@ -130,7 +130,7 @@ fn a_user_who_clicks_like_others_dominates_metrics_per_user() {
         let dominated = events(seed, 0.35, true);
         let note = noted(&dominated, &by_user);
         assert!(
-            note.contains("of the variance of hits per user comes from one user"),
+            note.contains("of the variance of hits per assigned user comes from one user"),
             "{seed}: {note}"
         );
         let usual = events(seed, 0.0, true);

@@ -83,7 +83,7 @@ mod tests {
     fn a_key_has_its_name_and_its_cut() {
         assert_eq!(name_of("ctr@10"), "CTR@10");
         assert_eq!(name_of("hit_rate"), "hit ratio");
-        assert_eq!(name_of("hits_per_user"), "hits per user");
+        assert_eq!(name_of("hits_per_user"), "hits per assigned user");
         assert_eq!(name_of("revenue@3"), "revenue@3");
     }
 

@@ -628,8 +628,8 @@ fn an_answer_defines_the_measured_metrics_and_those_per_user() {
     });
     assert_eq!(definitions[0], expected);
     let expected = json!({
-        "id": "clicks_per_user", "name": "clicks per user", "unit": "score", "digits": 4,
-        "meaning": "Clicked items per assigned user. Only the lift is known: it compares clicked items ÷ share of users.",
+        "id": "clicks_per_user", "name": "clicks per assigned user", "unit": "score", "digits": 4,
+        "meaning": "Clicked items per assigned user, seen or not: users are the planned share. Only the lift is known: it compares clicked items ÷ planned share.",
         "per_user": true,
     });
     assert_eq!(definitions[4], expected);
