@@ -256,7 +256,7 @@ mod tests {
         let line = "\n128 MiB of final counts that wait to be stored (limits.max_state / 8)\n";
         let [without, with] = [none, stored].map(|bounds| bounds.to_string());
         assert!(
-            with.contains(line) && !without.contains("waits to be stored"),
+            with.contains(line) && !without.contains("wait to be stored"),
             "{with}"
         );
     }

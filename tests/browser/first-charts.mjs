@@ -48,10 +48,10 @@ await withPage(`${url}#unfolded=ranker`, { viewport: { width: 1280, height: 900 
   // A planned number is a line once an arm has half of it. A farther one would flatten the lines, and is only in the caption.
   const levels = () => users.locator(".plot").getAttribute("data-levels");
   console.log("plan 40000 users");
-  await pollUntil(about, (words) => words.endsWith(" Planned users, drawn once half of them are there: 10,000 for each arm."));
+  await pollUntil(about, (words) => words.endsWith(" Planned users, drawn once half of them are there: 10,000 for each arm shown with a share."));
   assert.equal(await levels(), null);
   console.log("plan 20000 users");
-  await pollUntil(about, (words) => words.endsWith(" Dotted: planned users, 5,000 for each arm."));
+  await pollUntil(about, (words) => words.endsWith(" Dotted: planned users, 5,000 for each arm shown with a share."));
   await pollUntil(levels, (values) => values === "5000");
   // With unequal shares each number has its arms. One may be near and another far.
   const planned = await page.evaluate(async () => {

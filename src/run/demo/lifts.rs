@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use abgauge_core::looks::{Experiment, ExperimentLook, PublishedLooks};
 use abgauge_core::statistics::{ArmReport, Settings};
+use abgauge_core::verdict::Label;
 use console::style;
 
 use crate::tools::simulate::{Design, Truth};
@@ -43,21 +44,23 @@ pub fn lines(shown: &PublishedLooks, truths: &[Truth], width: usize) -> Vec<Stri
         tested
             .map(|(name, arm)| {
                 let truth = true_lift(truths, experiment, name, &settings.control);
-                format!("{name:<width$} {}", line(arm, truth))
+                format!("{name:<width$} {}", line(settings, arm, truth))
             })
             .collect()
     };
     shown.experiments.iter().flat_map(of_experiment).collect()
 }
 
-fn line(arm: &ArmReport, truth: Option<f64>) -> String {
-    let (state, reason) = arm.decision.as_ref().map_or(("", ""), |decision| {
-        (decision.state.name(), decision.reason.as_str())
-    });
+fn line(settings: &Settings, arm: &ArmReport, truth: Option<f64>) -> String {
+    let label = Label::of(settings, arm).map_or("", Label::words);
+    let reason = arm
+        .decision
+        .as_ref()
+        .map_or("", |decision| decision.reason.as_str());
     let primary = arm.metrics.get(PRIMARY);
     let lift = primary.and_then(|metric| Some((metric.lift?, metric.interval?)));
     let Some((lift, interval)) = lift else {
-        return format!("{PRIMARY}: {state}, {reason}");
+        return format!("{PRIMARY}: {label}, {reason}");
     };
     let percent = |share: f64| format!("{:+.1}%", 100.0 * share);
     let [low, high] = [interval.lower, interval.upper].map(percent);
@@ -68,7 +71,7 @@ fn line(arm: &ArmReport, truth: Option<f64>) -> String {
             .dim()
             .to_string()
     });
-    format!("{PRIMARY} {} [{low}, {high}]{truth}  {state}", percent(lift))
+    format!("{PRIMARY} {} [{low}, {high}]{truth}  {label}", percent(lift))
 }
 
 fn true_lift(truths: &[Truth], experiment: &str, arm: &str, control: &str) -> Option<f64> {
@@ -110,7 +113,7 @@ mod tests {
 
     #[track_caller]
     fn check(lift: Option<(f64, f64, f64)>, truth: f64, expected: &str) {
-        let line = line(&report(lift), Some(truth));
+        let line = line(&Settings::new("control"), &report(lift), Some(truth));
         assert_eq!(console::strip_ansi_codes(&line), expected);
     }
 
@@ -119,14 +122,14 @@ mod tests {
         check(
             Some((0.2, 0.1, 0.3)),
             0.25,
-            "ctr@10 +20.0% [+10.0%, +30.0%]  true +25.0% covered  collecting",
+            "ctr@10 +20.0% [+10.0%, +30.0%]  true +25.0% covered  Collecting",
         );
         check(
             Some((0.2, 0.1, 0.3)),
             -0.05,
-            "ctr@10 +20.0% [+10.0%, +30.0%]  true -5.0% not covered  collecting",
+            "ctr@10 +20.0% [+10.0%, +30.0%]  true -5.0% not covered  Collecting",
         );
-        check(None, 0.25, "ctr@10: collecting, users in 131 of 220 buckets");
+        check(None, 0.25, "ctr@10: Collecting, users in 131 of 220 buckets");
     }
 
     #[test]

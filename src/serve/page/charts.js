@@ -380,9 +380,9 @@ function aboutPlan(levels, plannedUsers) {
   return drawn + (far.length > 0 ? ` Planned users, drawn once half of them are there: ${numbers(far)}.` : "");
 }
 
-/** The arms of a planned number of users. */
+/** The arms of a planned number of users. Arms that are not shown may have another number. */
 function forArms(levels, { names }, write) {
-  return levels.length === 1 ? " for each arm" : ` for ${write(names.map(visible))}`;
+  return levels.length === 1 ? " for each arm shown with a share" : ` for ${write(names.map(visible))}`;
 }
 
 const listed = (names) => new Intl.ListFormat("en").format(names);

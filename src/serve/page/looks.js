@@ -202,7 +202,7 @@ function armDetails() {
       attribute(node.firstElementChild, "colspan", n);
       const { next_decision: next, planned_end: end, reason, notes } = comparison;
       for (const it of node.querySelectorAll("[data-testid]")) attribute(it, "data-arm", name);
-      const dates = reason === NO_SHARES ? [] : [next && `Next decision: ${moment(next)}.`, end && `Planned end: ${moment(end)}.`];
+      const dates = reason === NO_SHARES ? [] : [next && `Next decision: ${day(next).long}.`, end && `Planned end: ${day(end).long}.`];
       // The meaning of other states is explained at their badges.
       const help = reason === NO_SHARES || comparison.label === "Invalid" ? helpOf(comparison) : "";
       note($("[data-testid=state-words]", node), [help, ...dates].filter(Boolean).join(" "));

@@ -1,5 +1,5 @@
 // Facts other than lifts. One line per experiment: how long it has run, the share of the data for a decision, users out of the planned
-// ones, when it ends, and when it was decided. Below an arm: the facts that decide or delay a decision, and its checks.
+// ones, when it ends, and when it was decided. Below an arm: the facts that decide or delay a decision.
 
 import { $, lines, text } from "./document.js";
 import { count, day, days, digitsOf, heldOf, interval, lift, nameOf, number, percentage, span } from "./words.js";

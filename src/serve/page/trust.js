@@ -21,7 +21,8 @@ export function drawTrust(node, experiment) {
   text($("b", node), nBad === 0 ? passed : `${nBad} of ${of} failed:`);
   attribute(node, "data-trusted", String(nBad === 0));
   // What is wrong comes first.
-  keyed($("dl", node), checks.sort((a, b) => Boolean(b.runbook) - Boolean(a.runbook)), ({ name }) => name, named("check"));
+  checks.sort((a, b) => Boolean(b.runbook) - Boolean(a.runbook));
+  keyed($("dl", node), checks, ({ name }) => name, named("check"));
 }
 
 /** Checks of the arms shown against their control. */
@@ -48,15 +49,16 @@ function ofComparison({ arms, looks: { no_users: noUsers } }) {
     { name: "each user in one arm", ...result("invalid(multi_arm)", multiArm !== undefined, ` (${percentage(multiArm?.share ?? 0, 2)} in two)`, () => `${percentage(multiArm?.share ?? 0)} in two`), tip: `Users who see two arms blur the difference. Above 1% of at least a thousand users, nothing can be trusted.${uncounted}` },
     { name: "users known", ...users, tip: "A list without a user counts as a user of its own, so intervals become too narrow. Above 20% of an arm's lists, no lift is shown." },
     { name: "equal losses", ...result("invalid(refused)", true, worst === 0 ? "" : ` (at most ${percentage(worst)} lost)`, ({ comparison: { checks } }) => `${percentage(checks.refused?.arm ?? 0)} against ${percentage(checks.refused?.control ?? 0)}`), tip: "Lists that were refused and clicks that were lost, as a share of each arm's lists. If an arm's share differs from its control's, their values cannot be compared." },
-    { name: "equal lists per user", ...result("invalid(list_ratio)", ratios.length > 0, ratioOf(ratios), ({ name, comparison: { checks } }) => `${percentage((checks.list_ratio?.value ?? 1) - 1)} more or less in ${name}`), tip: "Users of all arms should get equally many lists. If an arm changes that, a ratio per list is not an effect on users. It needs shares under [experiments.NAME]." },
+    { name: "equal lists per user", ...result("invalid(list_ratio)", ratios.length > 0, ratioOf(ratios), ({ name, comparison: { checks } }) => `${number(checks.list_ratio?.value ?? NaN, 3)} times the control's in ${name}`), tip: "Users of all arms should get equally many lists. If an arm changes that, a ratio per list is not an effect on users. It needs shares under [experiments.NAME]." },
   ];
 }
 
-/** Lists per user, by the arms compared. */
+/** Ratios of the arms shown to their control, and the lowest p of them. */
 function ratioOf(ratios) {
   const values = ratios.map(({ value }) => value);
   const [least, most] = [Math.min(...values), Math.max(...values)].map((value) => number(value, 3));
-  return ` (${least === most ? least : `${least} to ${most}`} times the control's)`;
+  const p = equation("p", Math.min(...ratios.map(({ p }) => p)));
+  return ` (${least === most ? least : `${least} to ${most}`} times the control's, ${ratios.length === 1 ? p : `lowest ${p}`})`;
 }
 
 /** Checks of the data behind all experiments. */

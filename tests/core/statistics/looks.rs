@@ -138,7 +138,7 @@ fn an_open_guardrail_holds_back_a_win() {
     assert_eq!(state(&report), ArmState::NoDecision);
     assert_eq!(
         reason(&report),
-        "hit ratio is better, but the guardrail lists per user is still open"
+        "hit ratio is better, but the guardrail lists per assigned user is still open"
     );
     let guardrail = arm(&report).metrics[LISTS_PER_USER].guardrail.expect("it is one");
     assert_eq!(
@@ -155,7 +155,7 @@ fn an_open_guardrail_holds_back_a_win() {
     let report = world.look(0.9);
     assert_eq!(
         reason(&report),
-        "hit ratio is better, but the guardrail lists per user is still open on day 7"
+        "hit ratio is better, but the guardrail lists per assigned user is still open on day 7"
     );
 }
 
@@ -473,8 +473,8 @@ fn the_reason_of_harm_names_the_metric_of_the_sentence() {
         is_one_epoch: true,
     });
     let (reason, sentence) = (reason(&report), headline.sentence(str::to_owned));
-    assert!(reason.starts_with("hits per user is worse by"), "{reason}");
-    assert!(sentence.contains(": hits per user −"), "{sentence}");
+    assert!(reason.starts_with("hits per assigned user is worse by"), "{reason}");
+    assert!(sentence.contains(": hits per assigned user −"), "{sentence}");
 }
 
 #[test]
