@@ -473,7 +473,10 @@ fn the_reason_of_harm_names_the_metric_of_the_sentence() {
         is_one_epoch: true,
     });
     let (reason, sentence) = (reason(&report), headline.sentence(str::to_owned));
-    assert!(reason.starts_with("hits per assigned user is worse by"), "{reason}");
+    assert!(
+        reason.starts_with("hits per assigned user is worse by"),
+        "{reason}"
+    );
     assert!(sentence.contains(": hits per assigned user −"), "{sentence}");
 }
 
