@@ -72,7 +72,7 @@ impl SchemaReader {
     #[inline]
     pub fn is_plain_json(&self, record: &[u8]) -> bool {
         match (self.topic.format, self.topic.framing) {
-            // No other format or framing begins with these bytes.
+            // No other format or framing starts with these bytes.
             (Format::Json, Framing::Detect) => record.first().is_none_or(|first| starts_text(*first)),
             (Format::Json, Framing::None) => true,
             _ => false,
@@ -85,7 +85,7 @@ impl SchemaReader {
             return Located::Record(record.into());
         }
         match (self.topic.format, self.topic.framing, record.first()) {
-            // No JSON begins with these bytes.
+            // No JSON starts with these bytes.
             (Format::Json, Framing::Detect, Some(0 | 3)) => self.framed_json(record, headers),
             (Format::Json, Framing::Detect, _) => self.binary(record, headers),
             (Format::Json, ..) => self.framed_json(record, headers),
